@@ -1,0 +1,107 @@
+package npu
+
+// The vocabulary of ops that a device executes. Shapes are logical (NCHW activations, OIHW weights) whatever the
+// layout. "act" is the dtype of activations (F32 or BF16); where nothing is said a float is F32. Accumulation inside a
+// kernel is at least float32. "…" marks optional trailing inputs, told by the attribute in brackets.
+//
+// Aliasing: "inplace a→y" means output y may be bound to the place of input a.
+const (
+	// Conv2D: x act[N C H W], w act[O C/g KH KW], (b f32[O] if bias) → y act[N O OH OW].
+	// Attrs: stride []int{h,w}, pad []int{top,left,bottom,right}, dilation []int{h,w}, groups int, bias bool, relu bool (applied last).
+	Conv2D = "conv2d"
+	// Conv2DBwdData: dy act[N O OH OW], w act[O C/g KH KW] → dx act[N C H W]. Attrs of Conv2D, x_shape []int.
+	Conv2DBwdData = "conv2d_bwd_data"
+	// Conv2DBwdWeights: x act, dy act → dw f32[O C/g KH KW], (db f32[O] if bias). Attrs of Conv2D, w_shape []int.
+	Conv2DBwdWeights = "conv2d_bwd_weights"
+
+	// MatMul: a act[… M K] (or [… K M] if ta), b act[… K N] (or [… N K] if tb), (bias f32[N] if bias) → y[… M N], act or f32.
+	// Leading dimensions are equal in a and b. Attrs: ta, tb, bias bool.
+	MatMul = "matmul"
+
+	// BatchNorm (training, Ioffe and Szegedy arXiv 1502.03167): x act[N C H W] or [N C], gamma f32[C], beta f32[C], run_mean f32[C], run_var f32[C],
+	// (res act like x if add) → y act like x, mean f32[C], rstd f32[C], run_mean', run_var' (inplace 3→3, 4→4: always bound so by the plan).
+	// y = relu?(gamma*(x-mean)*rstd + beta + res?). Biased variance normalises; the running variance is updated with the unbiased one:
+	// run = (1-momentum)*run + momentum*batch. Attrs: eps, momentum float64, relu, add bool.
+	BatchNorm = "batchnorm"
+	// BatchNormInfer: x, gamma, beta, mean f32[C], var f32[C], (res if add) → y. Attrs: eps, relu, add. inplace x→y.
+	BatchNormInfer = "batchnorm_infer"
+	// BatchNormBwd: dy act like x, x act, gamma, beta f32[C], mean, rstd f32[C], (y act if relu), (dy2 act if sum) → dx act, dgamma f32[C], dbeta f32[C], (dres act if add).
+	// With g = dy + dy2?, masked where y <= 0 if relu: dres = g; dgamma = Σ g·(x-mean)·rstd; dbeta = Σ g; dx as usual. Attrs: relu, add, sum bool, eps.
+	// dx and dres may be bound to the place of dy, dy2; not both to one.
+	BatchNormBwd = "batchnorm_bwd"
+
+	// Relu: x → y, act. inplace. ReluBwd: dy, y → dx = dy where y > 0 else 0. inplace dy→dx.
+	Relu    = "relu"
+	ReluBwd = "relu_bwd"
+	// Unary: x → y, act. Attr fn: neg exp log sqrt rsqrt square abs recip tanh sigmoid silu gelu(tanh form) sign, or
+	// affine (y = alpha*x + beta, attrs alpha, beta float64). inplace.
+	Unary = "unary"
+	// Binary: a, b → y with NumPy broadcasting. Attr fn: add sub mul div max min gt ge eq (the last three give 1 or 0); relu bool (applied last).
+	// inplace a→y where a has y's shape.
+	Binary = "binary"
+	// BroadcastTo: x → y. Attr shape []int.
+	BroadcastTo = "broadcast_to"
+	// Reduce: x → y. Attrs: fn sum mean max, axes []int (sorted), keep bool.
+	Reduce = "reduce"
+
+	// MaxPool: x act[N C H W] → y act, idx (I32 like y: index into H*W of the input plane, or a device-made layout holding the same knowledge).
+	// Attrs: kernel, stride []int{h,w}, pad []int{t,l,b,r}, dilation. Padding never wins. idx nil if unwanted.
+	MaxPool = "maxpool"
+	// MaxPoolBwd: dy act, idx → dx act. Attrs of MaxPool, x_shape.
+	MaxPoolBwd = "maxpool_bwd"
+	// AvgPool: x → y. Attrs: kernel, stride, pad, include_pad bool. AvgPoolBwd: dy → dx, attr x_shape too.
+	AvgPool    = "avgpool"
+	AvgPoolBwd = "avgpool_bwd"
+	// GlobalAvgPool: x act[N C H W] → y act[N C]. GlobalAvgPoolBwd: dy act[N C] → dx, attr x_shape.
+	GlobalAvgPool    = "gap"
+	GlobalAvgPoolBwd = "gap_bwd"
+
+	// Softmax, LogSoftmax over the last axis: x → y. Their Bwd: dy, y → dx.
+	Softmax       = "softmax"
+	SoftmaxBwd    = "softmax_bwd"
+	LogSoftmax    = "log_softmax"
+	LogSoftmaxBwd = "log_softmax_bwd"
+	// CrossEntropy: logits act[N C], labels i32[N] → loss f32[] (the SUM over valid rows), count f32[] (valid rows), lse f32[N].
+	// Attrs: smoothing float64 (as PyTorch's label_smoothing), ignore_index int (default -100). A label outside 0…C-1 that is not ignore_index is an error.
+	CrossEntropy = "cross_entropy"
+	// CrossEntropyBwd: logits, labels, lse, dloss f32[] → dlogits act (of the sum times dloss). inplace logits→dlogits.
+	CrossEntropyBwd = "cross_entropy_bwd"
+	// TopK: logits[N C], labels i32[N] → correct f32[]: rows whose label is among the k largest (ties: lower index first). Attrs: k, ignore_index.
+	TopK = "topk"
+
+	// Dropout: x act, seed i64[] → y = x*m/(1-p). Also its own gradient. Attrs: p float64, id int (tells layers apart). inplace.
+	// m[i]: z = seed ^ (id+1)*0xD1342543DE82EF95; z += (i+1)*0x9E3779B97F4A7C15; splitmix64 finaliser; keep iff (z>>40)*2^-24 >= p; i in plain order.
+	Dropout = "dropout"
+
+	// Transpose: x → y. Attr perm []int. Concat: x0, x1, … → y. Attr axis. Slice: x → y. Attrs begin, end []int.
+	// Pad: x → y, zeros around (the gradient of Slice). Attrs before, after []int.
+	Transpose = "transpose"
+	Concat    = "concat"
+	Slice     = "slice"
+	Pad       = "pad"
+	// Reshape: x → y, plain to plain. The plan makes it an alias where it can.
+	Reshape = "reshape"
+	// Convert: x → y, same shape, other dtype or layout or both. Rounds to nearest even.
+	Convert = "convert"
+	// Fill: → y. Attr value float64.
+	Fill = "fill"
+
+	// Flat memory: all are F32[n] vectors, in-place on the outputs named like inputs. hyper is a small f32 vector in device memory, so that a
+	// step's numbers are data, not code.
+
+	// SGD: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, dampening, first(1|0), 0, 0}, w, g, m → w, m. g is multiplied by grad_scale first.
+	// Attrs: nesterov, decoupled bool, has_momentum bool (else no m). PyTorch's rule: g += wd*w (coupled) | w -= lr*wd*w (decoupled);
+	// m = first ? g : momentum*m + (1-dampening)*g; d = nesterov ? g + momentum*m : m; w -= lr*d.
+	SGD = "sgd"
+	// AdamW (arXiv 1711.05101): hyper f32[8] = {lr, grad_scale, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t}, w, g, m, v → w, m, v.
+	// Attr coupled bool (Adam with L2).  w -= lr*wd*w; m, v updated; w -= lr/bc1 * m/(sqrt(v/bc2) + eps).
+	AdamW = "adamw"
+	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: adds to what is there, in float64, in a fixed order. inplace only.
+	SumSq = "sumsq"
+	// LARS (arXiv 1708.03888) on one tensor: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, trust, eps, first, nesterov}, w, g, m, sw f64[2], sg f64[2] (SumSq of w and of g) → w, m.
+	// Attr skip bool (norms and biases: no adaptation, no decay). local = trust*|w|/(|g| + wd*|w| + eps) if both norms > 0 else 1.
+	// d = local*lr*(g + wd*w); m = first ? d : momentum*m + d; w -= m (nesterov: w -= d + momentum*m).
+	LARS = "lars"
+	// Scale: hyper f32[1], x → x *= hyper[0].
+	Scale = "scale"
+)

@@ -1,0 +1,54 @@
+package npu
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Options are what a device may be opened with; the zero value is right for most.
+type Options struct {
+	Index   int               // which one of several, such as the local rank
+	Threads int               // compute threads of the host device; 0 = cores of this process / Share
+	Share   int               // how many ranks share this machine; 0 = 1
+	CPUs    []int             // processors to bind the threads to; nil = leave it to the system
+	Extra   map[string]string // device-specific keys, documented by the device
+}
+
+// Opener opens a device of one family.
+type Opener func(Options) (Device, error)
+
+var (
+	mu      sync.Mutex
+	openers = map[string]Opener{}
+)
+
+// Register adds a device family; called from init of the device's package.
+func Register(family string, open Opener) {
+	mu.Lock()
+	defer mu.Unlock()
+	if _, dup := openers[family]; dup {
+		panic("npu: device family registered twice: " + family)
+	}
+	openers[family] = open
+}
+
+// Families lists the registered families in order.
+func Families() []string {
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Sorted(maps.Keys(openers))
+}
+
+// Open opens a device of a family ("cpu", "ref", …). Import the device's package for its side effect first.
+func Open(family string, o Options) (Device, error) {
+	mu.Lock()
+	open, ok := openers[family]
+	mu.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("npu: no device family %q in this binary (have %s)\nhint: import its package, or build with cgo for \"cpu\"", family, strings.Join(Families(), ", "))
+	}
+	return open(o)
+}
