@@ -1,0 +1,145 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Op is how a reduction combines elements.
+type Op uint8
+
+// The reductions. Mean is not among them: callers divide by a count of their own.
+const (
+	Sum Op = iota
+	Max
+	Min
+)
+
+func (o Op) String() string { return [...]string{"sum", "max", "min"}[o] }
+
+// Mem is a span of memory that takes part in a collective: Elems elements of type DType at Ptr.
+type Mem struct {
+	Ptr   npu.Ptr
+	Elems int64
+	DType npu.DType
+}
+
+// Bytes is the size of the span.
+func (m Mem) Bytes() int64 { return m.Elems * int64(m.DType.Size()) }
+
+// Host is the span as host memory, or nil where the host cannot reach it.
+func (m Mem) Host() []byte {
+	if m.Ptr.Buf == nil {
+		return nil
+	}
+	h := m.Ptr.Buf.Host()
+	if h == nil {
+		return nil
+	}
+	return h[m.Ptr.Off : m.Ptr.Off+m.Bytes()]
+}
+
+// Slice is the sub-span of n elements that starts at element from.
+func (m Mem) Slice(from, n int64) Mem {
+	m.Ptr = m.Ptr.At(from * int64(m.DType.Size()))
+	m.Elems = n
+	return m
+}
+
+// Communicator joins the ranks of one group. Collectives must be called by all ranks in the same order with matching
+// arguments; a mismatch (kind, size, dtype, reduction, root) is detected and reported on every rank as *MismatchError.
+//
+// A collective returns at once with a Handle; handles complete in the order of issue. Several may be in flight. Memory of an unfinished collective
+// must not be touched. After an error other than a MismatchError the communicator is broken: every later call fails at once with that
+// first error. Methods are safe for concurrent use, but the order of issue is the caller's business.
+//
+// The result of a reduction is bit-equal on all ranks and from run to run.
+type Communicator interface {
+	Rank() int
+	Size() int
+	// Transport names the implementation: "shm", "tcp", "mpi", "hccl", "self".
+	Transport() string
+
+	// Alloc gives memory that the transport reduces without an extra copy. Ranks must allocate in the same order and sizes.
+	Alloc(bytes int64) (npu.Buffer, error)
+
+	AllReduce(ctx context.Context, m Mem, op Op) (Handle, error)
+	// ReduceScatter: in holds Size() equal parts; part Rank() of the reduction goes to out (out may be that part of in).
+	ReduceScatter(ctx context.Context, out, in Mem, op Op) (Handle, error)
+	// AllGather: in of every rank, in rank order, to out (in may be part Rank() of out).
+	AllGather(ctx context.Context, out, in Mem) (Handle, error)
+	Broadcast(ctx context.Context, m Mem, root int) (Handle, error)
+	// Reduce leaves the result in m of root; m of the others is unspecified afterwards.
+	Reduce(ctx context.Context, m Mem, op Op, root int) (Handle, error)
+	// AllToAll: part j of in goes to part Rank() of out on rank j. in and out must not overlap.
+	AllToAll(ctx context.Context, out, in Mem) (Handle, error)
+	// Send and Recv match in order between a pair of ranks, apart from the collectives' order.
+	Send(ctx context.Context, m Mem, to int) (Handle, error)
+	Recv(ctx context.Context, m Mem, from int) (Handle, error)
+	Barrier(ctx context.Context) (Handle, error)
+
+	// Stats counts what went through so far.
+	Stats() Stats
+	// Abort breaks the communicator on every rank with the reason; peers' pending calls end with a *PeerError that carries it.
+	Abort(reason error)
+	// Close leaves the group in good order, frees what Alloc gave, removes names from the system. Idempotent.
+	Close() error
+}
+
+// Handle is a collective under way. A deadline comes with the context of the call: when it passes before completion, Wait
+// returns a *TimeoutError that names the ranks that did not come.
+type Handle interface {
+	// Wait blocks until completion or until ctx (this one or the call's) ends. Idempotent.
+	Wait(ctx context.Context) error
+	// Done is closed at completion, good or bad.
+	Done() <-chan struct{}
+	// Took is the time from the moment that all ranks had arrived to completion, and the time waited for the last rank before; valid after Wait.
+	Took() (transfer, waited time.Duration)
+}
+
+// Stats are sums since the communicator was made.
+type Stats struct {
+	Calls    int64
+	Bytes    int64 // payload handed in
+	Wire     int64 // bytes this rank wrote for others to read
+	Transfer time.Duration
+	Waited   time.Duration
+}
+
+// PeerError says that another rank died or gave up.
+type PeerError struct {
+	Rank   int // the peer
+	Call   string
+	Reason string
+}
+
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("comm: %s: rank %d is gone: %s", e.Call, e.Rank, e.Reason)
+}
+
+// TimeoutError says which ranks did not arrive in time.
+type TimeoutError struct {
+	Call    string
+	After   time.Duration
+	Missing []int
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("comm: %s: timeout after %v waiting for ranks %v\nhint: look at the first error of those ranks; a slow rank needs a longer deadline", e.Call, e.After.Round(time.Millisecond), e.Missing)
+}
+
+// Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+// MismatchError says that ranks called different collectives.
+type MismatchError struct {
+	Rank, Peer int
+	Mine, Its  string // such as "allreduce #12 f32[1024] sum"
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("comm: ranks disagree: rank %d called %s, rank %d called %s\nhint: all ranks must run the same program with the same recipe", e.Rank, e.Mine, e.Peer, e.Its)
+}
