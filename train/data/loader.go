@@ -1,0 +1,228 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say how a Loader reads its source. The zero value of every field but Batch is usable.
+type Options struct {
+	Batch   int    // rows of one batch on this rank
+	Rank    int    // of this process
+	World   int    // number of ranks; 0 means 1
+	Seed    uint64 // of the run: order and augmentation
+	Shuffle bool
+	Tail    Tail
+	Epochs  int   // Next gives io.EOF after that many epochs; 0 means never
+	From    State // where to begin
+
+	// Workers is the number of goroutines that load samples. 0 chooses: one for every four of GOMAXPROCS, from 1 to 8.
+	Workers int
+	// Prefetch is the number of batches loaded ahead; 0 means 2. Memory is Prefetch+1 batches.
+	Prefetch int
+	// Nice lowers the priority of the workers' threads (Linux only), so that decoding takes only what computing leaves; a consumer that
+	// waits leaves everything. 0 means 10, negative means do not touch.
+	Nice int
+
+	// SkipBad is how many distinct samples may fail before the loader does. 0: the first one is an error. With Tail Short a
+	// skipped sample leaves its batch shorter; else the next good sample of the order stands in, so that batches stay equal.
+	SkipBad int
+	// OnSkip is told of every sample when it is first skipped; called from worker goroutines, one at a time.
+	OnSkip func(index int, err error)
+}
+
+// Stats sums up a loader's work since it was made.
+type Stats struct {
+	Batches int64         // given out by Next
+	Samples int64         // rows of them that count
+	Wait    time.Duration // the consumer waited in Next
+	Load    time.Duration // workers were busy, summed over workers
+	Bad     int           // distinct samples skipped
+}
+
+// Loader reads batches ahead of a consumer. What it gives depends on the source, seed, order and position alone: not on the number of
+// workers nor on timing. Next, Release and Stats may be used while workers run; Next, Seek, Start and Close are for one goroutine.
+type Loader struct {
+	src    Source
+	fields []Field
+	opt    Options
+	smp    Sampler
+	at     State // of the batch that Next gives next
+
+	all   []*Batch
+	free  chan *Batch
+	held  atomic.Int64
+	run   *pipeline
+	cur   *Batch // taken from the queue by a Next whose context ended
+	err   error  // after which nothing comes
+	stats struct{ batches, samples, wait, load atomic.Int64 }
+	bad   badList
+}
+
+// NewLoader checks the options against the source and allocates the batches. Nothing is read before Start or Next.
+func NewLoader(src Source, o Options) (*Loader, error) {
+	if src == nil {
+		return nil, errors.New("data: the loader has no source")
+	}
+	if err := checkFields(src); err != nil {
+		return nil, err
+	}
+	if o.World == 0 {
+		o.World = 1
+	}
+	if o.Workers <= 0 {
+		o.Workers = min(8, max(1, runtime.GOMAXPROCS(0)/4))
+	}
+	if o.Prefetch <= 0 {
+		o.Prefetch = 2
+	}
+	if o.Nice == 0 {
+		o.Nice = 10
+	}
+	l := &Loader{src: src, fields: src.Fields(), opt: o, smp: Sampler{Len: src.Len(), Seed: o.Seed, Shuffle: o.Shuffle,
+		Rank: o.Rank, World: o.World, Batch: o.Batch, Tail: o.Tail}}
+	l.bad = badList{source: src.Name(), limit: o.SkipBad, told: o.OnSkip}
+	if err := l.smp.Check(); err != nil {
+		return nil, fmt.Errorf("source %s: %w", src.Name(), err)
+	}
+	if err := l.smp.CheckState(o.From); err != nil {
+		return nil, fmt.Errorf("source %s: %w", src.Name(), err)
+	}
+	l.at = l.smp.Normal(o.From)
+	l.free = make(chan *Batch, o.Prefetch+1)
+	for range o.Prefetch + 1 {
+		b := newBatch(l.fields, o.Batch, l.free, &l.held)
+		l.all = append(l.all, b)
+		l.free <- b
+	}
+	return l, nil
+}
+
+// Source is what the loader reads; Sampler how it divides it.
+func (l *Loader) Source() Source { return l.src }
+
+// Sampler is the order and division that the loader follows.
+func (l *Loader) Sampler() Sampler { return l.smp }
+
+// State is where Next goes on: after all batches given out so far. To store only what was really used, take Batch.Next.
+func (l *Loader) State() State { return l.at }
+
+// Stats reads the counters.
+func (l *Loader) Stats() Stats {
+	return Stats{Batches: l.stats.batches.Load(), Samples: l.stats.samples.Load(), Wait: time.Duration(l.stats.wait.Load()),
+		Load: time.Duration(l.stats.load.Load()), Bad: l.bad.count()}
+}
+
+// Bad lists the samples skipped so far.
+func (l *Loader) Bad() []BadSample { return l.bad.list() }
+
+// Start begins to load ahead, while the caller still prepares other things. Next does it too.
+func (l *Loader) Start() {
+	if l.run == nil && l.err == nil {
+		l.run = l.startPipeline(l.at)
+	}
+}
+
+// Next gives the following batch, waiting for it if need be. It returns io.EOF after the last epoch. After an error of the source
+// the loader stays at the batch that failed and returns the same error until Seek.
+func (l *Loader) Next(ctx context.Context) (*Batch, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	if l.opt.Epochs > 0 && l.at.Epoch >= l.opt.Epochs {
+		return nil, io.EOF
+	}
+	if l.held.Load() == int64(len(l.all)) {
+		return nil, fmt.Errorf("data: all %d batches of the loader are held by the caller\nhint: Release each one, or raise Prefetch", len(l.all))
+	}
+	l.Start()
+	begin := time.Now()
+	if l.cur == nil {
+		select {
+		case l.cur = <-l.run.queue:
+		case <-ctx.Done():
+			return nil, l.waited(ctx, begin)
+		}
+	}
+	select {
+	case <-l.cur.ready:
+	case <-ctx.Done():
+		return nil, l.waited(ctx, begin)
+	}
+	b := l.cur
+	l.cur = nil
+	b.Wait = time.Since(begin)
+	l.stats.wait.Add(int64(b.Wait))
+	if b.failed != nil {
+		l.err = b.failed
+		l.stop()
+		return nil, l.err
+	}
+	l.stats.batches.Add(1)
+	l.stats.samples.Add(int64(b.Valid))
+	l.at = b.Next
+	l.held.Add(1)
+	b.out.Store(true)
+	return b, nil
+}
+
+func (l *Loader) waited(ctx context.Context, begin time.Time) error {
+	l.stats.wait.Add(int64(time.Since(begin)))
+	return fmt.Errorf("data: waited %v for the batch at %v of %s: %w", time.Since(begin).Round(time.Millisecond), l.at, l.src.Name(), context.Cause(ctx))
+}
+
+// Seek makes Next go on at another place, in constant time. Batches that the caller still holds stay valid.
+func (l *Loader) Seek(to State) error {
+	if err := l.smp.CheckState(to); err != nil {
+		return fmt.Errorf("source %s: %w", l.src.Name(), err)
+	}
+	if errors.Is(l.err, errClosed) {
+		return l.err
+	}
+	l.stop()
+	l.at, l.err = l.smp.Normal(to), nil
+	return nil
+}
+
+var errClosed = errors.New("data: the loader is closed")
+
+// Close stops the workers and waits until they are gone. The source stays open. Idempotent.
+func (l *Loader) Close() error {
+	l.stop()
+	l.err = errClosed
+	return nil
+}
+
+// stop ends the pipeline and takes back every batch that the consumer does not hold.
+func (l *Loader) stop() {
+	if l.run == nil {
+		return
+	}
+	l.run.cancel()
+	l.run.wait.Wait()
+	l.run, l.cur = nil, nil
+	inFree := map[*Batch]bool{}
+	for range len(l.free) {
+		b := <-l.free
+		inFree[b] = true
+		l.free <- b
+	}
+	for _, b := range l.all {
+		if !b.out.Load() && !inFree[b] {
+			l.free <- b
+		}
+	}
+}
+
+// pipeline is one run of the workers, from a place on until it is stopped.
+type pipeline struct {
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+	queue  chan *Batch // in order; loaded when its ready has a token
+}

@@ -1,0 +1,84 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// PathVar names the environment variable with more directories to search for data, separated like PATH.
+const PathVar = "GOTRAIN_DATA"
+
+// Locate finds a data set, a file or directory, by a name such as "flowers", "flowers/train" or "/srv/imagenet". An absolute path, or one
+// that begins with ./ or ../, is looked up only as it is. Any other name is tried, in this order, below
+//   - each directory of near (the folder of the recipe file, say) and its data/,
+//   - the directories of $GOTRAIN_DATA,
+//   - the working directory, its data/ and recipes/data/,
+//   - recipes/data/ of the source tree that holds the working directory,
+//   - the executable's directory, its recipes/data/ and ../share/gotrain/data/,
+//   - recipes/data/ of the source tree that gotrain was built from.
+//
+// The error lists the places that were tried.
+func Locate(name string, near ...string) (string, error) {
+	if name == "" {
+		return "", errors.New("data: the path of the data set is empty")
+	}
+	local := filepath.FromSlash(name)
+	if filepath.IsAbs(local) || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") {
+		if _, err := os.Stat(local); err != nil {
+			return "", fmt.Errorf("data: no data set there: %w", err)
+		}
+		return local, nil
+	}
+	var tried []string
+	for _, dir := range searchDirs(near) {
+		path := filepath.Join(dir, local)
+		if slices.Contains(tried, path) {
+			continue
+		}
+		_, err := os.Stat(path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("data: %w", err)
+		}
+		tried = append(tried, path)
+	}
+	return "", fmt.Errorf("data: no data set %q; looked for\n  %s\nhint: give an absolute path, or name its parent directory in %s",
+		name, strings.Join(tried, "\n  "), PathVar)
+}
+
+func searchDirs(near []string) []string {
+	bundled := filepath.Join("recipes", "data")
+	var dirs []string
+	for _, d := range near {
+		dirs = append(dirs, d, filepath.Join(d, "data"))
+	}
+	dirs = append(dirs, filepath.SplitList(os.Getenv(PathVar))...)
+	if cwd, err := os.Getwd(); err == nil {
+		dirs = append(dirs, cwd, filepath.Join(cwd, "data"), filepath.Join(cwd, bundled))
+		for d := filepath.Dir(cwd); d != filepath.Dir(d); d = filepath.Dir(d) {
+			if st, err := os.Stat(filepath.Join(d, bundled)); err == nil && st.IsDir() {
+				dirs = append(dirs, filepath.Join(d, bundled))
+			}
+		}
+	}
+	if exe, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = real
+		}
+		d := filepath.Dir(exe)
+		dirs = append(dirs, d, filepath.Join(d, bundled), filepath.Join(d, "..", bundled), filepath.Join(d, "..", "share", "gotrain", "data"))
+	}
+	// With -trimpath this is a module path and not a place; then it is simply not found.
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		dirs = append(dirs, filepath.Join(filepath.Dir(file), "..", "..", bundled))
+	}
+	return dirs
+}

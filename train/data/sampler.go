@@ -1,0 +1,171 @@
+package data
+
+import "fmt"
+
+// Tail says what happens to the last samples of an epoch when they do not fill a batch on every rank. Whatever it is, every rank
+// sees the same number of batches.
+type Tail int
+
+const (
+	// Drop leaves them out (each epoch shuffles anew, so other ones are left out next time). For training.
+	Drop Tail = iota
+	// Pad fills up with samples from the head of the same epoch; these rows carry the label Ignore and weight 0, so the
+	// gradient is exact while batch statistics see real pictures. For training.
+	Pad
+	// Short leaves the missing rows empty: zeros, label Ignore. Ranks with nothing left get an empty batch. For evaluation:
+	// every sample counts exactly once.
+	Short
+)
+
+var tails = [...]string{Drop: "drop", Pad: "pad", Short: "short"}
+
+func (t Tail) String() string {
+	if t < 0 || int(t) >= len(tails) {
+		return fmt.Sprintf("tail(%d)", int(t))
+	}
+	return tails[t]
+}
+
+// ParseTail is the inverse of String.
+func ParseTail(s string) (Tail, error) {
+	for i, n := range tails {
+		if n == s {
+			return Tail(i), nil
+		}
+	}
+	return 0, fmt.Errorf("data: unknown tail mode %q\nhint: one of drop, pad, short", s)
+}
+
+// State is where a run is in the data: a number, not a replay. It is the same on every rank and means the same samples at any
+// world size, batch size or accumulation. Store it as JSON in a checkpoint.
+type State struct {
+	Epoch    int   `json:"epoch"`    // from 0
+	Consumed int64 `json:"consumed"` // samples that all ranks together took from this epoch
+}
+
+// String prints "epoch 3, sample 1280".
+func (s State) String() string { return fmt.Sprintf("epoch %d, sample %d", s.Epoch, s.Consumed) }
+
+// Sampler decides which sample goes where. It is a value: everything it says is a pure function of its fields.
+//
+// An epoch is one order of all samples, f(Seed, epoch), the same on every rank. Batch b (from position p of the order) takes the
+// Batch·World positions from p on; rank r takes p+r, p+r+World, p+r+2·World, … of them. So the set of samples of a global batch depends only
+// on its size, not on how ranks and accumulation cut it.
+type Sampler struct {
+	Len     int    // samples in the source
+	Seed    uint64 // of the whole run
+	Shuffle bool
+	Rank    int
+	World   int
+	Batch   int // rows of one batch on one rank (micro-batch)
+	Tail    Tail
+}
+
+// Check says what is wrong with the fields.
+func (s Sampler) Check() error {
+	switch {
+	case s.World < 1 || s.Rank < 0 || s.Rank >= s.World:
+		return fmt.Errorf("data: rank %d of world %d does not exist", s.Rank, s.World)
+	case s.Batch < 1:
+		return fmt.Errorf("data: batch size is %d, must be at least 1", s.Batch)
+	case s.Len < 1:
+		return fmt.Errorf("data: the source has no samples")
+	case s.Tail < Drop || s.Tail > Short:
+		return fmt.Errorf("data: unknown tail mode %v", s.Tail)
+	case s.Tail == Drop && int64(s.Len) < s.global():
+		return fmt.Errorf("data: %d samples do not fill one batch of %d on each of %d ranks, and the tail is dropped, so an epoch would be empty"+
+			"\nhint: use a smaller batch, or tail = \"pad\"", s.Len, s.Batch, s.World)
+	}
+	return nil
+}
+
+func (s Sampler) global() int64 { return int64(s.Batch) * int64(s.World) }
+
+// Batches is the number of batches of a whole epoch, equal on all ranks.
+func (s Sampler) Batches() int { return s.BatchesFrom(0) }
+
+// BatchesFrom is the number of batches left when consumed samples of the epoch are gone.
+func (s Sampler) BatchesFrom(consumed int64) int {
+	left := max(0, int64(s.Len)-consumed)
+	if s.Tail != Drop {
+		left += s.global() - 1
+	}
+	return int(left / s.global())
+}
+
+// Used is the number of samples of an epoch that count, over all ranks: Len, less what Drop leaves out.
+func (s Sampler) Used() int {
+	if s.Tail == Drop {
+		return int(int64(s.Batches()) * s.global())
+	}
+	return s.Len
+}
+
+// Normal brings a state into the form in which the epoch has at least one batch left: the end of one epoch is the start of
+// the next.
+func (s Sampler) Normal(at State) State {
+	if s.BatchesFrom(at.Consumed) == 0 {
+		return State{Epoch: at.Epoch + 1}
+	}
+	return at
+}
+
+// Next is the state after one batch from at. At the end of an epoch it is the start of the next.
+func (s Sampler) Next(at State) State {
+	at = s.Normal(at)
+	at.Consumed = min(at.Consumed+s.global(), int64(s.Len))
+	return s.Normal(at)
+}
+
+// Skip is the state n batches after at, in constant time.
+func (s Sampler) Skip(at State, n int64) State {
+	at = s.Normal(at)
+	if left := int64(s.BatchesFrom(at.Consumed)); n >= left {
+		n -= left
+		per := int64(s.Batches())
+		at = State{Epoch: at.Epoch + 1 + int(n/per)}
+		n %= per
+	}
+	at.Consumed = min(at.Consumed+n*s.global(), int64(s.Len))
+	return s.Normal(at)
+}
+
+// CheckState refuses a position that this data set does not have.
+func (s Sampler) CheckState(at State) error {
+	if at.Epoch < 0 || at.Consumed < 0 || at.Consumed > int64(s.Len) {
+		return fmt.Errorf("data: position (%v) does not exist: the source has %d samples\nhint: the checkpoint was made with another data set", at, s.Len)
+	}
+	return nil
+}
+
+// Order is the order of one epoch: position → sample, in constant time and without a table.
+type Order struct{ p *permutation }
+
+// Order gives the order of an epoch.
+func (s Sampler) Order(epoch int) Order {
+	if !s.Shuffle {
+		return Order{}
+	}
+	return Order{newPermutation(s.Len, s.Seed, epoch)}
+}
+
+// At is the sample at a position of the order, 0 ≤ pos < Len.
+func (o Order) At(pos int) int { return o.p.at(pos) }
+
+// Rows writes the samples of this rank's batch at a state into idx (length Batch) and returns how many count: they are the
+// first ones. With Pad the rest are samples of weight 0; with Short the rest are -1.
+func (s Sampler) Rows(at State, o Order, idx []int) (valid int) {
+	for j := range idx[:s.Batch] {
+		pos := at.Consumed + int64(j)*int64(s.World) + int64(s.Rank)
+		switch {
+		case pos < int64(s.Len):
+			idx[j] = o.At(int(pos))
+			valid++
+		case s.Tail == Pad:
+			idx[j] = o.At(int(pos % int64(s.Len)))
+		default:
+			idx[j] = -1
+		}
+	}
+	return valid
+}

@@ -1,0 +1,74 @@
+package data
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Synthetic is a source of noise with the shape of real data, for benchmarks and tests. It computes a few distinct samples once and
+// copies them after that, so it costs a memory copy per sample.
+type Synthetic struct {
+	n       int
+	classes int
+	seed    uint64
+	fields  []Field
+	images  [][]byte // distinct samples
+}
+
+// distinctSynthetic is enough that neighbours in a batch differ and little enough to stay out of the way in memory.
+const distinctSynthetic = 32
+
+// NewSynthetic makes n samples of image f32[shape] (normal noise, mean 0, deviation 1) and label i32 (index modulo classes).
+func NewSynthetic(seed uint64, n, classes int, shape ...int) (*Synthetic, error) {
+	f := Field{Name: "image", Shape: shape, DType: npu.F32}
+	if n < 1 || classes < 1 || len(shape) == 0 || f.Elems() < 1 {
+		return nil, fmt.Errorf("data: synthetic source of %d samples, %d classes, shape %v is empty", n, classes, shape)
+	}
+	s := &Synthetic{n: n, classes: classes, seed: seed, fields: []Field{f, {Name: "label", DType: npu.I32, Target: true}}}
+	// A multiple of the classes, so that equal images have equal labels and a network can learn them.
+	count := min(n, (distinctSynthetic+classes-1)/classes*classes)
+	count = min(count, max(1, 1<<28/f.Bytes())) // at most 256 MB
+	for i := range count {
+		img := make([]byte, f.Bytes())
+		noise(SampleRand(seed, 0, i), F32(img))
+		s.images = append(s.images, img)
+	}
+	return s, nil
+}
+
+// noise fills v with standard normal numbers (Box and Muller 1958).
+func noise(r Rand, v []float32) {
+	for i := 0; i < len(v); i += 2 {
+		rad := math.Sqrt(-2 * math.Log(1-r.Float64()))
+		sin, cos := math.Sincos(2 * math.Pi * r.Float64())
+		v[i] = float32(rad * cos)
+		if i+1 < len(v) {
+			v[i+1] = float32(rad * sin)
+		}
+	}
+}
+
+func (s *Synthetic) Name() string      { return "synthetic" }
+func (s *Synthetic) Len() int          { return s.n }
+func (s *Synthetic) Classes() []string { return nil }
+func (s *Synthetic) Fields() []Field   { return s.fields }
+
+// Load copies sample i modulo the number of distinct ones; r is not used.
+func (s *Synthetic) Load(_ context.Context, _ *Rand, i int, dst [][]byte) error {
+	k := i % len(s.images)
+	copy(dst[0], s.images[k])
+	binary.NativeEndian.PutUint32(dst[1], uint32(k%s.classes))
+	return nil
+}
+
+// Fingerprint hashes the parameters.
+func (s *Synthetic) Fingerprint() (string, error) {
+	h := fnv.New64a()
+	fmt.Fprintln(h, "synthetic", s.seed, s.n, s.classes, s.fields)
+	return fmt.Sprintf("%016x", h.Sum64()), nil
+}
