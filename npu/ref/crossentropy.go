@@ -1,0 +1,112 @@
+package ref
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+var crossEntropyKinds = map[string]spec{
+	npu.CrossEntropy:    {checkCrossEntropy, runCrossEntropy},
+	npu.CrossEntropyBwd: {checkCrossEntropyBwd, runCrossEntropyBwd},
+	npu.TopK:            {checkTopK, runTopK},
+}
+
+// labelled checks logits [N C] and labels i32[N].
+func (c *checker) labelled() bool {
+	return c.floats(0) && c.isType(1, npu.I32) && c.rank(0, 2) && c.shape(1, c.in(0)[0])
+}
+
+func checkCrossEntropy(c *checker) {
+	if c.ins(2) && c.labelled() && c.unitFloat("smoothing") {
+		c.outs(npu.Shape{}, npu.Shape{}, npu.Shape{c.in(0)[0]})
+	}
+}
+
+func checkCrossEntropyBwd(c *checker) {
+	if c.ins(4) && c.labelled() && c.floats(2, 3) && c.unitFloat("smoothing") && c.shape(2, c.in(0)[0]) && c.shape(3) {
+		c.outs(c.in(0))
+	}
+}
+
+func checkTopK(c *checker) {
+	if !c.ins(2) || !c.labelled() {
+		return
+	}
+	if k := c.op.Attrs.Int("k", 1); k < 1 {
+		c.fail("attribute k is %d, wants at least 1", k)
+		return
+	}
+	c.outs(npu.Shape{})
+}
+
+func errIndex(at, index, limit int) error {
+	return fmt.Errorf("element %d: index %d outside 0…%d", at, index, limit-1)
+}
+
+// eachLabel calls fn for each row that counts, in order.
+func (c *call) eachLabel(fn func(row, label int)) error {
+	s, raw := c.op.In[0].Shape, c.rawIn(1)
+	ignore := c.op.Attrs.Int("ignore_index", -100)
+	for r := range s[0] {
+		label := int(loadInt(raw, r, npu.I32))
+		if label == ignore {
+			continue
+		}
+		if label < 0 || label >= s[1] {
+			return fmt.Errorf("row %d: label %d outside 0…%d\nhint: the data set has more classes than the model, or the label should be ignore_index (%d)", r, label, s[1]-1, ignore)
+		}
+		fn(r, label)
+	}
+	return nil
+}
+
+func runCrossEntropy(c *call) error {
+	s, eps := c.op.In[0].Shape, c.op.Attrs.Float("smoothing", 0)
+	x, loss, n := c.in(0), c.out(0), s[1]
+	count, lse := c.optOut(1, 1), c.optOut(2, s[0])
+	c.parallel(s[0], func(r int) { lse[r] = logSumExp(x[r*n:][:n]) })
+	return c.eachLabel(func(r, label int) {
+		row := x[r*n:][:n]
+		l := (1 - eps) * (lse[r] - row[label])
+		if eps > 0 {
+			for _, v := range row {
+				l += eps / float64(n) * (lse[r] - v)
+			}
+		}
+		loss[0] += l
+		count[0]++
+	})
+}
+
+func runCrossEntropyBwd(c *call) error {
+	n, eps := c.op.In[0].Shape[1], c.op.Attrs.Float("smoothing", 0)
+	x, lse, dloss, dx := c.in(0), c.in(2), c.in(3)[0], c.out(0)
+	return c.eachLabel(func(r, label int) {
+		for j, v := range x[r*n:][:n] {
+			g := math.Exp(v-lse[r]) - eps/float64(n)
+			if j == label {
+				g -= 1 - eps
+			}
+			dx[r*n+j] = g * dloss
+		}
+	})
+}
+
+func runTopK(c *call) error {
+	n, k := c.op.In[0].Shape[1], c.op.Attrs.Int("k", 1)
+	x, correct := c.in(0), c.out(0)
+	return c.eachLabel(func(r, label int) {
+		row := x[r*n:][:n]
+		mine, before := row[label], 0
+		for j, v := range row {
+			if v > mine || v == mine && j < label {
+				before++
+			}
+		}
+		if before < k && mine == mine {
+			correct[0]++
+		}
+	})
+}

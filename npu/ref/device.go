@@ -1,0 +1,196 @@
+package ref
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+func init() { npu.Register("ref", Open) }
+
+const alignment = 64
+
+// device is the family "ref".
+type device struct {
+	threads int
+	opened  time.Time
+
+	mu      sync.Mutex
+	closed  bool
+	streams map[*stream]bool
+}
+
+var _ npu.Device = (*device)(nil)
+
+// Open opens the plain-Go device. Options.Threads bounds the goroutines that one kernel uses; CPUs and Extra are not used.
+func Open(o npu.Options) (npu.Device, error) {
+	if o.Threads < 0 || o.Share < 0 {
+		return nil, fmt.Errorf("ref: open: %d threads shared by %d ranks: negative", o.Threads, o.Share)
+	}
+	n := o.Threads
+	if n == 0 {
+		n = max(1, runtime.GOMAXPROCS(0)/max(1, o.Share))
+	}
+	return &device{threads: n, opened: time.Now(), streams: map[*stream]bool{}}, nil
+}
+
+func (d *device) Info() npu.Info {
+	return npu.Info{
+		Name:    "ref",
+		Detail:  fmt.Sprintf("plain Go with float64 accumulation, %d threads", d.threads),
+		Threads: d.threads,
+		Compute: []npu.DType{npu.BF16, npu.F32},
+	}
+}
+
+var errClosed = errors.New("ref: device is closed")
+
+func (d *device) alive() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	return nil
+}
+
+// buffer is Go memory.
+type buffer struct{ mem []byte }
+
+func (b *buffer) Bytes() int64 { return int64(len(b.mem)) }
+func (b *buffer) Host() []byte { return b.mem }
+func (b *buffer) Free() error  { b.mem = nil; return nil }
+
+func (d *device) Alloc(bytes int64) (b npu.Buffer, err error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	defer func() { // make panics on sizes that no machine has
+		if r := recover(); r != nil {
+			b, err = nil, fmt.Errorf("ref: alloc of %d bytes: %v", bytes, r)
+		}
+	}()
+	if bytes < 0 {
+		return nil, fmt.Errorf("ref: alloc of %d bytes", bytes)
+	}
+	mem := make([]byte, bytes+alignment)
+	skip := 0
+	if r := uintptr(unsafe.Pointer(unsafe.SliceData(mem))) % alignment; r != 0 {
+		skip = int(alignment - r)
+	}
+	return &buffer{mem: mem[skip:][:bytes:bytes]}, nil
+}
+
+func (d *device) Has(kind string, attrs npu.Attrs) bool { return Has(kind, attrs) }
+
+// Choose answers Plain for every layout.
+func (d *device) Choose(op npu.Op) (npu.Op, error) {
+	if err := Check(op); err != nil {
+		return npu.Op{}, err
+	}
+	op = op.Clone()
+	for i := range op.In {
+		op.In[i].Layout = npu.Plain
+	}
+	for i := range op.Out {
+		op.Out[i].Layout = npu.Plain
+	}
+	return op, nil
+}
+
+func (d *device) Compile(op npu.Op) (npu.Kernel, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	if err := Check(op); err != nil {
+		return nil, err
+	}
+	for i := range len(op.In) + len(op.Out) {
+		if a := argDesc(op, i); a.Layout != npu.Plain {
+			return nil, fmt.Errorf("ref: %s: argument %d is %s, only the plain layout exists here", op.Kind, i, a)
+		}
+	}
+	return &kernel{dev: d, op: op.Clone()}, nil
+}
+
+func (d *device) Bytes(t npu.Desc) (int64, error) {
+	if t.Layout != npu.Plain || t.DType.Size() == 0 {
+		return 0, fmt.Errorf("ref: size of %s: only plain tensors exist here", t)
+	}
+	return t.PlainBytes(), nil
+}
+
+// Close stops the streams. Buffers are garbage once nobody holds them.
+func (d *device) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	var open []*stream
+	for s := range d.streams {
+		open = append(open, s)
+	}
+	d.mu.Unlock()
+	var errs []error
+	for _, s := range open {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// kernel is an op that was checked.
+type kernel struct {
+	dev *device
+	op  npu.Op
+}
+
+func (k *kernel) Op() npu.Op       { return k.op }
+func (k *kernel) Impl() string     { return "go:" + k.op.Kind }
+func (k *kernel) Workspace() int64 { return 0 }
+func (k *kernel) Close() error     { return nil }
+
+// Bind takes the arguments' memory.
+func (k *kernel) Bind(args []npu.Ptr, _ npu.Ptr) (npu.Launch, error) {
+	if len(args) != len(k.op.In)+len(k.op.Out) {
+		return nil, fmt.Errorf("ref: %s: bind: %d arguments for %d inputs and %d outputs", k.op.Kind, len(args), len(k.op.In), len(k.op.Out))
+	}
+	l := &launch{kernel: k, args: make([][]byte, len(args))}
+	for i, p := range args {
+		d := argDesc(k.op, i)
+		if p.IsNil() {
+			if i < len(k.op.In) {
+				return nil, fmt.Errorf("ref: %s: bind: input %d, %s, is nil", k.op.Kind, i, d)
+			}
+			continue
+		}
+		mem, err := span(p, d.PlainBytes())
+		if err != nil {
+			return nil, fmt.Errorf("ref: %s: bind: argument %d, %s: %w", k.op.Kind, i, d, err)
+		}
+		l.args[i] = mem
+	}
+	return l, nil
+}
+
+// span is n bytes at p.
+func span(p npu.Ptr, n int64) ([]byte, error) {
+	if p.IsNil() {
+		return nil, errors.New("nil pointer")
+	}
+	h := p.Buf.Host()
+	if p.Off < 0 || n < 0 || p.Off > int64(len(h)) || n > int64(len(h))-p.Off {
+		return nil, fmt.Errorf("bytes %d…%d lie outside a buffer of %d", p.Off, p.Off+n, len(h))
+	}
+	return h[p.Off : p.Off+n : p.Off+n], nil
+}
+
+// launch is a kernel with its memory.
+type launch struct {
+	kernel *kernel
+	args   [][]byte
+}
+
+func (l *launch) Kernel() npu.Kernel { return l.kernel }

@@ -1,0 +1,180 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// The ops on flat memory: optimizers and the norms they need.
+var flatKinds = map[string]spec{
+	npu.SGD:   {checkSGD, runSGD},
+	npu.AdamW: {checkAdamW, runAdamW},
+	npu.SumSq: {checkSumSq, runSumSq},
+	npu.LARS:  {checkLARS, runLARS},
+	npu.Scale: {checkScale, runScale},
+}
+
+// vectors wants hyper [h] first and inputs 1…n of one length, and gives that length.
+func (c *checker) vectors(h, n int) (npu.Shape, bool) {
+	if !c.floats() || !c.shape(0, h) || !c.rank(1, 1) {
+		return nil, false
+	}
+	for i := 2; i <= n; i++ {
+		if !c.shape(i, c.in(1)...) {
+			return nil, false
+		}
+	}
+	return c.in(1), true
+}
+
+func checkSGD(c *checker) {
+	n := 2 + toInt01(c.op.Attrs.Bool("has_momentum"))
+	if !c.ins(1 + n) {
+		return
+	}
+	if s, ok := c.vectors(8, n); ok {
+		c.outs([]npu.Shape{s, s}[:n-1]...)
+	}
+}
+
+func runSGD(c *call) error {
+	hy, w, g, a := c.in(0), c.in(1), c.in(2), c.op.Attrs
+	lr, gs, mom, wd, damp, first := hy[0], hy[1], hy[2], hy[3], hy[4], hy[5] != 0
+	nesterov, decoupled, has := a.Bool("nesterov"), a.Bool("decoupled"), a.Bool("has_momentum")
+	w2 := c.out(0)
+	var m, m2 []float64
+	if has {
+		m, m2 = c.in(3), c.optOut(1, len(w))
+	}
+	for i := range w {
+		v, d := w[i], g[i]*gs
+		if decoupled {
+			v -= lr * wd * v
+		} else {
+			d += wd * v
+		}
+		if has {
+			m2[i] = mom*m[i] + (1-damp)*d
+			if first {
+				m2[i] = d
+			}
+			if nesterov {
+				d += mom * m2[i]
+			} else {
+				d = m2[i]
+			}
+		}
+		w2[i] = v - lr*d
+	}
+	return nil
+}
+
+func checkAdamW(c *checker) {
+	if !c.ins(5) {
+		return
+	}
+	if s, ok := c.vectors(8, 4); ok {
+		c.outs(s, s, s)
+	}
+}
+
+func runAdamW(c *call) error {
+	hy, w, g, m, v := c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)
+	lr, gs, b1, b2, eps, wd, bc1, bc2 := hy[0], hy[1], hy[2], hy[3], hy[4], hy[5], hy[6], hy[7]
+	coupled := c.op.Attrs.Bool("coupled")
+	w2, m2, v2 := c.out(0), c.optOut(1, len(w)), c.optOut(2, len(w))
+	for i := range w {
+		p, d := w[i], g[i]*gs
+		if coupled {
+			d += wd * p
+		} else {
+			p -= lr * wd * p
+		}
+		m2[i] = b1*m[i] + (1-b1)*d
+		v2[i] = b2*v[i] + (1-b2)*d*d
+		w2[i] = p - lr/bc1*m2[i]/(math.Sqrt(v2[i]/bc2)+eps)
+	}
+	return nil
+}
+
+func checkSumSq(c *checker) {
+	if len(c.op.In) != 2 && !c.ins(1) {
+		return
+	}
+	if !c.floats() || len(c.op.In) == 2 && !c.shape(1, 2) || !c.outs(npu.Shape{2}) {
+		return
+	}
+	if c.op.Out[0].DType != npu.F64 {
+		c.fail("output is %v, wants f64", c.op.Out[0].DType)
+	}
+}
+
+func runSumSq(c *call) error {
+	g, s, raw := c.in(0), c.out(0), c.rawOut(0)
+	if raw == nil {
+		return nil
+	}
+	if len(c.op.In) == 2 {
+		raw = c.rawIn(1)
+	}
+	load(s, raw, 0, npu.F64)
+	sum := 0.0
+	for _, v := range g {
+		sum += v * v
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			s[1]++
+		}
+	}
+	s[0] += sum
+	return nil
+}
+
+func checkLARS(c *checker) {
+	if !c.ins(6) {
+		return
+	}
+	if s, ok := c.vectors(8, 3); ok && c.shape(4, 2) && c.shape(5, 2) {
+		c.outs(s, s)
+	}
+}
+
+func runLARS(c *call) error {
+	hy, w, g, m := c.in(0), c.in(1), c.in(2), c.in(3)
+	lr, gs, mom, wd, trust, eps, first, nesterov := hy[0], hy[1], hy[2], hy[3], hy[4], hy[5], hy[6] != 0, hy[7] != 0
+	nw, ng := math.Sqrt(c.in(4)[0]), math.Sqrt(c.in(5)[0])*math.Abs(gs)
+	local := 1.0
+	if c.op.Attrs.Bool("skip") {
+		wd = 0
+	} else if nw > 0 && ng > 0 {
+		local = trust * nw / (ng + wd*nw + eps)
+	}
+	w2, m2 := c.out(0), c.optOut(1, len(w))
+	for i := range w {
+		d := local * lr * (g[i]*gs + wd*w[i])
+		m2[i] = mom*m[i] + d
+		if first {
+			m2[i] = d
+		}
+		if nesterov {
+			w2[i] = w[i] - (d + mom*m2[i])
+		} else {
+			w2[i] = w[i] - m2[i]
+		}
+	}
+	return nil
+}
+
+func checkScale(c *checker) {
+	if c.ins(2) && c.floats() && c.shape(0, 1) {
+		c.outs(c.in(1))
+	}
+}
+
+func runScale(c *call) error {
+	k, x, y := c.in(0)[0], c.in(1), c.out(0)
+	for i, v := range x {
+		y[i] = v * k
+	}
+	return nil
+}
