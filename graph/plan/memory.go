@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/gotrain/gotrain/graph/op"
+)
+
+// Align is the alignment of every tensor in the arena, in bytes: a cache line, and enough for every vector unit.
+const Align = 64
+
+// block is arena memory that one tensor, or several in turn, live in.
+type block struct {
+	bytes       int64
+	first, last int
+	offset      int64
+	tensors     []ID
+}
+
+// Memory resolves reshapes: the tensor whose memory id really is.
+func (p *Plan) Memory(id ID) ID {
+	for p.Tensors[id].alias != None {
+		id = p.Tensors[id].alias
+	}
+	return id
+}
+
+// memory computes sizes, lifetimes, in-place reuse and arena offsets.
+func memory(p *Plan, t Target, o Options) error {
+	for i := range p.Tensors {
+		x := &p.Tensors[i]
+		var err error
+		if x.Bytes, err = t.Bytes(x.Desc); err != nil {
+			return err
+		}
+		x.First, x.Last = -1, -1
+	}
+	for si := range p.Steps {
+		for _, in := range p.Steps[si].In {
+			p.Tensors[in].Last = si
+			p.Tensors[p.Memory(in)].Last = si
+		}
+		for _, out := range p.Steps[si].Out {
+			if x := out; x != None && p.Tensors[x].Role == Temp {
+				p.Tensors[x].First = si
+				p.Tensors[x].Last = max(p.Tensors[x].Last, si)
+			}
+		}
+	}
+	blocks := p.blocks(o)
+	p.Arena = pack(blocks, o.NoReuse)
+	for _, b := range blocks {
+		for _, id := range b.tensors {
+			p.Tensors[id].Offset = b.offset
+		}
+	}
+	for i := range p.Tensors {
+		if r := p.Memory(ID(i)); r != ID(i) {
+			p.Tensors[i].Offset, p.Tensors[i].Place = p.Tensors[r].Offset, p.Tensors[r].Place
+		}
+	}
+	return nil
+}
+
+// blocks gives every arena tensor a block, in step order, joining an output to a dying input where the kind allows it.
+func (p *Plan) blocks(o Options) []*block {
+	var all []*block
+	of := map[ID]*block{}
+	for si := range p.Steps {
+		s := &p.Steps[si]
+		taken := map[*block]bool{}
+		for j, out := range s.Out {
+			if out == None {
+				continue
+			}
+			x := &p.Tensors[out]
+			staged := x.Place == Bound && x.Role == Temp && o.Accumulate && p.isGrad(out)
+			if x.Role != Temp || (x.Place == Bound && !staged) {
+				continue
+			}
+			b := (*block)(nil)
+			if !o.NoReuse && !staged {
+				b = p.reuse(si, j, of, taken)
+			}
+			if b == nil {
+				b = &block{bytes: x.Bytes, first: si}
+				all = append(all, b)
+			}
+			taken[b] = true
+			b.last = max(b.last, x.Last)
+			b.tensors = append(b.tensors, out)
+			of[out] = b
+		}
+	}
+	return all
+}
+
+func (p *Plan) isGrad(id ID) bool {
+	for _, w := range p.Weights {
+		if w.Grad == id {
+			return true
+		}
+	}
+	return false
+}
+
+// reuse finds the block of an input that output j of step si may overwrite, or nil.
+func (p *Plan) reuse(si, j int, of map[ID]*block, taken map[*block]bool) *block {
+	s := &p.Steps[si]
+	if s.Host != nil {
+		return nil
+	}
+	k, err := op.Lookup(s.Op.Kind)
+	if err != nil {
+		return nil
+	}
+	for _, pair := range k.InPlace {
+		if pair[0] != j || pair[1] >= len(s.In) {
+			continue
+		}
+		in := p.Memory(s.In[pair[1]])
+		b := of[in]
+		if b == nil || taken[b] || b.last != si || b.bytes != p.Tensors[s.Out[j]].Bytes || p.Tensors[in].Desc.Layout != p.Tensors[s.Out[j]].Desc.Layout {
+			continue
+		}
+		times := 0
+		for _, other := range s.In {
+			if of[p.Memory(other)] == b {
+				times++
+			}
+		}
+		if times == 1 {
+			return b
+		}
+	}
+	return nil
+}
+
+// pack assigns offsets: large blocks first, each into the smallest gap that is free during its life (best fit, as in
+// the greedy-by-size planner of Pisarchyk and Lee, arXiv 2001.03288). It returns the bytes used.
+func pack(blocks []*block, apart bool) int64 {
+	order := slices.Clone(blocks)
+	slices.SortStableFunc(order, func(a, b *block) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.first, b.first))
+	})
+	var placed []*block // sorted by offset
+	var top int64
+	for _, b := range order {
+		best, bestGap, end := int64(-1), int64(0), int64(0)
+		for _, q := range placed {
+			if !apart && (q.last < b.first || b.last < q.first) {
+				continue
+			}
+			if gap := q.offset - end; gap >= round(b.bytes) && (best < 0 || gap < bestGap) {
+				best, bestGap = end, gap
+			}
+			end = max(end, q.offset+round(q.bytes))
+		}
+		if best < 0 {
+			best = end
+		}
+		b.offset = best
+		top = max(top, best+round(b.bytes))
+		at, _ := slices.BinarySearchFunc(placed, b, func(x, y *block) int { return cmp.Compare(x.offset, y.offset) })
+		placed = slices.Insert(placed, at, b)
+	}
+	return top
+}
+
+func round(n int64) int64 { return (n + Align - 1) / Align * Align }
