@@ -1,0 +1,185 @@
+//go:build cgo && linux
+
+package dnnl
+
+/*
+#cgo CFLAGS: -O2 -Wall
+#cgo LDFLAGS: -ldl
+#include "lib.h"
+#include <stdlib.h>
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// EnvPath names the variable with the path of the library to use.
+const EnvPath = "GOTRAIN_ONEDNN"
+
+// Names are the libraries that Open("") tries, in order.
+var Names = []string{"libdnnl.so.3", "libdnnl.so.2"}
+
+// ErrUnsupported is what a constructor returns where the library has no implementation for a spec.
+var ErrUnsupported = errors.New("dnnl: unsupported")
+
+// Lib is one loaded library with its engine. It lives until the process ends: code with OpenMP threads cannot be unmapped.
+// All methods may be called from several goroutines at once.
+type Lib struct {
+	c    *C.gt_lib
+	path string
+}
+
+var (
+	openMu sync.Mutex
+	opened = map[string]*Lib{}
+)
+
+// Open loads the library at path; "" means $GOTRAIN_ONEDNN or else the first of Names that loads. The same path gives
+// the same Lib.
+func Open(path string) (*Lib, error) {
+	if path == "" {
+		path = os.Getenv(EnvPath)
+	}
+	openMu.Lock()
+	defer openMu.Unlock()
+	if path != "" {
+		l, err := load(path)
+		if err != nil {
+			return nil, fmt.Errorf("dnnl: cannot load oneDNN from %s: %w\nhint: set %s to a libdnnl.so.2 or libdnnl.so.3, or unset it to use the system's", path, err, EnvPath)
+		}
+		return l, nil
+	}
+	var all []string
+	for _, name := range Names {
+		l, err := load(name)
+		if err == nil {
+			return l, nil
+		}
+		all = append(all, err.Error())
+	}
+	return nil, fmt.Errorf("dnnl: oneDNN is not installed (%s)\nhint: apt-get install libdnnl2 (Debian, Ubuntu), or pip install onednn-cpu-gomp and set %s to its libdnnl.so.3", strings.Join(all, "; "), EnvPath)
+}
+
+func load(path string) (*Lib, error) {
+	if l := opened[path]; l != nil {
+		return l, nil
+	}
+	p := C.CString(path)
+	defer C.free(unsafe.Pointer(p))
+	buf := (*C.char)(C.calloc(1, 512))
+	defer C.free(unsafe.Pointer(buf))
+	c := C.gt_open(p, buf, 512)
+	if c == nil {
+		return nil, errors.New(C.GoString(buf))
+	}
+	l := &Lib{c: c, path: path}
+	opened[path] = l
+	return l, nil
+}
+
+// Environment sets variables that libgomp reads when it is loaded, unless the user has set them. It has an effect only before the
+// first Open of the process. share tells how many ranks share the machine.
+func Environment(threads, share int) error {
+	set := map[string]string{"OMP_NUM_THREADS": fmt.Sprint(threads), "OMP_DYNAMIC": "false"}
+	if threads > 1 {
+		// Threads that wait by spinning take the cores from Go's goroutines and from other ranks: 5-10 times slower with two
+		// ranks of two threads on two cores. Alone, a short spin is worth 10 % of the small kernels.
+		if share > 1 {
+			set["OMP_WAIT_POLICY"] = "passive"
+		} else if os.Getenv("OMP_WAIT_POLICY") == "" {
+			set["GOMP_SPINCOUNT"] = "20000"
+		}
+	}
+	for k, v := range set {
+		if os.Getenv(k) != "" {
+			continue
+		}
+		if err := os.Setenv(k, v); err != nil {
+			return fmt.Errorf("dnnl: cannot set %s: %w", k, err)
+		}
+		// Go's Setenv reaches C's environment in a cgo program; the explicit call keeps that from being an assumption.
+		ck, cv := C.CString(k), C.CString(v)
+		C.gt_setenv(ck, cv)
+		C.free(unsafe.Pointer(ck))
+		C.free(unsafe.Pointer(cv))
+	}
+	return nil
+}
+
+// Path is what was loaded.
+func (l *Lib) Path() string { return l.path }
+
+// Major is 2 or 3: which of the C APIs the library has.
+func (l *Lib) Major() int { return int(l.c.major) }
+
+// Version is the library's version, such as "2.6.3".
+func (l *Lib) Version() string { return fmt.Sprintf("%d.%d.%d", l.c.major, l.c.minor, l.c.patch) }
+
+// ISA is the best instruction set that the library uses on this machine, such as "avx512_core_amx".
+func (l *Lib) ISA() string {
+	n := C.gt_isa(l.c)
+	known := []struct {
+		bits int
+		name string
+	}{
+		{0xfef, "avx512_core_amx_fp16"}, {0x3e7, "avx512_core_amx"}, {0x1ef, "avx512_core_fp16"}, {0xe7, "avx512_core_bf16"},
+		{0x67, "avx512_core_vnni"}, {0x27, "avx512_core"}, {0x407, "avx2_vnni"}, {0x7, "avx2"}, {0x3, "avx"}, {0x1, "sse41"},
+	}
+	if s := C.gt_isa_name(l.c, n); s != nil {
+		if name := strings.TrimPrefix(C.GoString(s), "cpu_isa_"); name != "" && !strings.HasPrefix(name, "unknown") {
+			return name
+		}
+	}
+	for _, k := range known {
+		if int(n)&k.bits == k.bits {
+			return k.name
+		}
+	}
+	return "default"
+}
+
+// SetThreads sets the number of OpenMP threads for primitives that run on the calling OS thread.
+func (l *Lib) SetThreads(n int) { C.gt_threads(l.c, C.int(n)) }
+
+// Stream is the library's execution queue; on the host it executes in the calling thread.
+type Stream struct {
+	lib *Lib
+	c   unsafe.Pointer
+}
+
+// NewStream makes a stream; each device stream has its own.
+func (l *Lib) NewStream() (*Stream, error) {
+	s := &Stream{lib: l}
+	if st := C.gt_stream(l.c, &s.c); st != 0 {
+		return nil, statusErr("stream", st)
+	}
+	return s, nil
+}
+
+// Close frees the stream; idempotent.
+func (s *Stream) Close() {
+	if s.c != nil {
+		C.gt_stream_free(s.lib.c, s.c)
+		s.c = nil
+	}
+}
+
+// statusErr turns dnnl_status_t into an error.
+func statusErr(what string, st C.int) error {
+	names := map[C.int]string{1: "out of memory", 2: "invalid arguments", 3: "unimplemented", 4: "last implementation reached", 5: "runtime error", 6: "not required"}
+	switch {
+	case st == -2:
+		return fmt.Errorf("%w: this version of oneDNN has no %s primitive", ErrUnsupported, what)
+	case st == 3 || st == 4:
+		return fmt.Errorf("%w: %s: %s", ErrUnsupported, what, names[st])
+	case names[st] != "":
+		return fmt.Errorf("dnnl: %s: %s", what, names[st])
+	}
+	return fmt.Errorf("dnnl: %s: status %d", what, st)
+}

@@ -1,0 +1,208 @@
+//go:build cgo && linux
+
+package dnnl
+
+// #include "lib.h"
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"unsafe"
+)
+
+// DType is the library's number of an element type.
+type DType int
+
+// The element types that gotrain uses.
+const (
+	F16  DType = 1
+	BF16 DType = 2
+	F32  DType = 3
+	S32  DType = 4
+	S8   DType = 5
+	U8   DType = 6
+)
+
+// MD describes a tensor's memory. It is immutable, and freed by the garbage collector.
+type MD struct {
+	lib *Lib
+	c   unsafe.Pointer
+}
+
+func (l *Lib) wrap(p unsafe.Pointer) *MD {
+	if p == nil {
+		return nil
+	}
+	m := &MD{lib: l, c: p}
+	runtime.SetFinalizer(m, func(m *MD) { C.gt_md_free(m.lib.c, m.c) })
+	return m
+}
+
+func ptr(v []int64) *C.int64_t { return (*C.int64_t)(unsafe.SliceData(v)) }
+
+func checkDims(dims []int64) error {
+	if len(dims) == 0 || len(dims) > C.GT_DIMS {
+		return fmt.Errorf("dnnl: a tensor of %d dimensions (1 to %d are possible)", len(dims), C.GT_DIMS)
+	}
+	return nil
+}
+
+// Strided describes a tensor with the given strides in elements; nil means row-major.
+func (l *Lib) Strided(t DType, dims, strides []int64) (*MD, error) {
+	if err := checkDims(dims); err != nil {
+		return nil, err
+	}
+	if strides == nil {
+		strides = make([]int64, len(dims))
+		n := int64(1)
+		for i := len(dims) - 1; i >= 0; i-- {
+			strides[i], n = n, n*dims[i]
+		}
+	}
+	if len(strides) != len(dims) {
+		return nil, fmt.Errorf("dnnl: %d strides for %d dimensions", len(strides), len(dims))
+	}
+	var st C.int
+	p := C.gt_md_strides(l.c, C.int(t), C.int(len(dims)), ptr(dims), ptr(strides), &st)
+	if st != 0 {
+		return nil, statusErr(fmt.Sprintf("descriptor of %v with strides %v", dims, strides), st)
+	}
+	return l.wrap(p), nil
+}
+
+// NHWC describes a 4-d tensor, given as N C H W, whose channels are innermost in memory.
+func (l *Lib) NHWC(t DType, dims []int64) (*MD, error) {
+	if len(dims) != 4 {
+		return nil, fmt.Errorf("dnnl: nhwc needs 4 dimensions, not %v", dims)
+	}
+	c, h, w := dims[1], dims[2], dims[3]
+	return l.Strided(t, dims, []int64{c * h * w, 1, w * c, c})
+}
+
+// Any describes a tensor whose layout the primitive shall choose.
+func (l *Lib) Any(t DType, dims []int64) (*MD, error) { return l.tagged(t, dims, 1) }
+
+// Blocked16 describes a 4-d tensor N C H W stored as N C/16 H W 16c; channels are padded with zeros.
+func (l *Lib) Blocked16(t DType, dims []int64) (*MD, error) {
+	if len(dims) != 4 {
+		return nil, fmt.Errorf("dnnl: nChw16c needs 4 dimensions, not %v", dims)
+	}
+	return l.tagged(t, dims, l.c.tag_16c)
+}
+
+func (l *Lib) tagged(t DType, dims []int64, tag C.int) (*MD, error) {
+	if err := checkDims(dims); err != nil {
+		return nil, err
+	}
+	var st C.int
+	p := C.gt_md_tag(l.c, C.int(t), C.int(len(dims)), ptr(dims), tag, &st)
+	if st != 0 {
+		return nil, statusErr(fmt.Sprintf("descriptor of %v", dims), st)
+	}
+	return l.wrap(p), nil
+}
+
+// Permute is the same memory seen with its dimensions in another order: dimension i of m becomes dimension perm[i].
+func (m *MD) Permute(perm ...int) (*MD, error) {
+	c := make([]C.int, len(perm))
+	for i, p := range perm {
+		c[i] = C.int(p)
+	}
+	var st C.int
+	p := C.gt_md_permute(m.lib.c, m.c, unsafe.SliceData(c), &st)
+	runtime.KeepAlive(m)
+	if st != 0 {
+		return nil, statusErr(fmt.Sprintf("permutation %v", perm), st)
+	}
+	return m.lib.wrap(p), nil
+}
+
+// Bytes is the size of the memory, padding included.
+func (m *MD) Bytes() int64 {
+	defer runtime.KeepAlive(m)
+	return int64(C.gt_md_size(m.lib.c, m.c))
+}
+
+// Equal says whether both describe the same memory: shape, type and layout.
+func (m *MD) Equal(o *MD) bool {
+	defer runtime.KeepAlive([2]*MD{m, o})
+	return C.gt_md_equal(m.lib.c, m.c, o.c) != 0
+}
+
+// Info tells what a descriptor says. Blocked is false for opaque layouts.
+type Info struct {
+	DType         DType
+	Dims, Padded  []int64
+	Blocked       bool
+	Strides       []int64 // of the outer dimensions, in elements
+	Blocks, Index []int64 // sizes and dimensions of the inner blocks, outermost first
+}
+
+// Info reads the descriptor.
+func (m *MD) Info() (Info, error) {
+	var c C.gt_md_info
+	st := C.gt_md_get(m.lib.c, m.c, &c)
+	runtime.KeepAlive(m)
+	if st != 0 {
+		return Info{}, statusErr("descriptor", st)
+	}
+	cp := func(a *C.gt_dims, n C.int) []int64 {
+		return slices.Clone(unsafe.Slice((*int64)(unsafe.Pointer(a)), C.GT_DIMS)[:n])
+	}
+	return Info{DType: DType(c.dtype), Dims: cp(&c.dims, c.ndims), Padded: cp(&c.padded, c.ndims), Blocked: c.blocked != 0,
+		Strides: cp(&c.strides, c.ndims), Blocks: cp(&c.blocks, c.nblocks), Index: cp(&c.idxs, c.nblocks)}, nil
+}
+
+// Tag names the layout in the library's manner: letters of the dimensions from outermost to innermost, capital where a
+// dimension is also blocked, then the blocks, as in "ABcd16a16b". Strides with gaps are told after a colon. Equal tags, shapes and
+// types mean equal memory; "" means a layout that cannot be named.
+func (m *MD) Tag() string {
+	in, err := m.Info()
+	if err != nil || !in.Blocked || len(in.Dims) == 0 {
+		return ""
+	}
+	n := len(in.Dims)
+	outer := slices.Clone(in.Padded) // extent of each dimension over blocks
+	block := int64(1)
+	for i, d := range in.Index {
+		outer[d] /= in.Blocks[i]
+		block *= in.Blocks[i]
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	// Equal strides come from extents of 1: keep the dimension that extends outermost, else the order of the shape.
+	sort.SliceStable(order, func(i, j int) bool {
+		a, b := order[i], order[j]
+		if in.Strides[a] != in.Strides[b] {
+			return in.Strides[a] > in.Strides[b]
+		}
+		return outer[a] > outer[b]
+	})
+	var s strings.Builder
+	dense := true
+	for k, d := range order {
+		want := block
+		for _, e := range order[k+1:] {
+			want *= outer[e]
+		}
+		dense = dense && (outer[d] == 1 || in.Strides[d] == want)
+		c := byte('a' + d)
+		if slices.Contains(in.Index, int64(d)) {
+			c -= 'a' - 'A'
+		}
+		s.WriteByte(c)
+	}
+	for i, d := range in.Index {
+		fmt.Fprintf(&s, "%d%c", in.Blocks[i], 'a'+d)
+	}
+	if !dense {
+		fmt.Fprintf(&s, ":%v", in.Strides)
+	}
+	return s.String()
+}
