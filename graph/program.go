@@ -1,0 +1,197 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/gotrain/gotrain/graph/plan"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Options steer Compile; the zero value computes in float32. See plan.Options.
+type Options = plan.Options
+
+// Program is a model compiled for a device: a plan, a prepared kernel for each step, and, after Bind, memory. It is used by
+// one goroutine. The order is Compile, Group (optional), Bind, Run as often as wanted, Close.
+type Program struct {
+	dev     npu.Device
+	plan    *plan.Plan
+	kernels []npu.Kernel // by step; nil for host steps
+	adders  []npu.Kernel // by weight: adds a staged gradient to its memory; nil where there is none
+	owned   []npu.Kernel
+	scratch int64 // the largest workspace
+	groups  [][]int
+
+	bufs     []npu.Buffer
+	ptr      []npu.Ptr // by tensor; in-arena gradients are found through stage
+	stage    []npu.Ptr // by weight
+	write    []segment
+	add      []segment
+	bound    bool
+	weightOf map[plan.ID]int
+}
+
+// segment is a run of launches up to a point where the host has something to do.
+type segment struct {
+	batch []npu.Launch
+	host  func() error // enqueued on the stream after the batch, or nil
+	ready []int        // groups whose gradients are complete then
+}
+
+// Compile plans the model that b holds and prepares every kernel. b must be complete (Grad called, where training); a sticky error
+// of b is returned as it is.
+func Compile(b *Builder, dev npu.Device, o Options) (*Program, error) {
+	g, err := b.Lower()
+	if err != nil {
+		return nil, err
+	}
+	return CompileGraph(g, dev, o)
+}
+
+// CompileGraph is Compile for a graph that was lowered already.
+func CompileGraph(g *plan.Graph, dev npu.Device, o Options) (*Program, error) {
+	pl, err := plan.Build(g, dev, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{dev: dev, plan: pl, weightOf: map[plan.ID]int{}}
+	cache := map[string]npu.Kernel{}
+	compile := func(op npu.Op, name string) (npu.Kernel, error) {
+		key := op.String()
+		if k, ok := cache[key]; ok {
+			return k, nil
+		}
+		k, err := dev.Compile(op)
+		if err != nil {
+			return nil, fmt.Errorf("graph: compile %s of %q for %s: %w", op.Kind, name, dev.Info().Name, err)
+		}
+		cache[key] = k
+		p.owned = append(p.owned, k)
+		p.scratch = max(p.scratch, k.Workspace())
+		return k, nil
+	}
+	for i := range pl.Steps {
+		s := &pl.Steps[i]
+		var k npu.Kernel
+		if s.Host == nil {
+			if k, err = compile(s.Op, s.Name); err != nil {
+				return nil, errors.Join(err, p.Close())
+			}
+		}
+		p.kernels = append(p.kernels, k)
+	}
+	p.adders = make([]npu.Kernel, len(pl.Weights))
+	for i, w := range pl.Weights {
+		if w.Grad == plan.None {
+			continue
+		}
+		p.weightOf[w.Grad] = i
+		if !o.Accumulate {
+			continue
+		}
+		d := pl.Tensors[w.Grad].Desc
+		op := npu.Op{Kind: npu.Binary, Attrs: npu.Attrs{"fn": "add"}, In: []npu.Desc{d, d}, Out: []npu.Desc{d}}
+		if p.adders[i], err = compile(op, w.Name); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, nil
+}
+
+// Plan is the plan behind the program.
+func (p *Program) Plan() *plan.Plan { return p.plan }
+
+// Impl names the implementation of a step's kernel; "host" for a step that runs on the host.
+func (p *Program) Impl(step int) string {
+	if p.kernels[step] == nil {
+		return "host"
+	}
+	return p.kernels[step].Impl()
+}
+
+// Weight describes parameter i, in the order of declaration. Elems and Bytes count its layout's padding too.
+type Weight struct {
+	Name  string
+	Desc  npu.Desc // with the layout that weight, gradient and optimizer state share
+	Bytes int64
+	Elems int64
+	Ready int  // step after which the gradient is complete; smaller is earlier
+	Grad  bool // false: the loss does not depend on it, or there is no backward pass
+}
+
+// Weights lists the parameters.
+func (p *Program) Weights() []Weight {
+	out := make([]Weight, len(p.plan.Weights))
+	for i, w := range p.plan.Weights {
+		t := p.plan.Tensors[w.Value]
+		out[i] = Weight{w.Name, t.Desc, t.Bytes, t.Bytes / int64(t.Desc.DType.Size()), w.Ready, w.Grad != plan.None}
+	}
+	return out
+}
+
+// States lists the running statistics and other state by name.
+func (p *Program) States() []plan.Tensor {
+	out := make([]plan.Tensor, len(p.plan.States))
+	for i, id := range p.plan.States {
+		out[i] = p.plan.Tensors[id]
+	}
+	return out
+}
+
+// Layouts are the layouts that the parameters ended up in, to compile a second program (evaluation) over the same memory.
+func (p *Program) Layouts() map[string]npu.Layout {
+	m := map[string]npu.Layout{}
+	for i := range p.plan.Tensors {
+		if t := &p.plan.Tensors[i]; t.Role == plan.Param {
+			m[t.Name] = t.Desc.Layout
+		}
+	}
+	return m
+}
+
+// Scratch is what the program needs besides weights, gradients, states, inputs and outputs: arena plus workspace, in bytes. Programs that
+// never run at the same time may share it.
+func (p *Program) Scratch() int64 { return p.plan.Arena + p.scratch + plan.Align }
+
+// Group says at which points Run reports back: group k is complete once the gradients of all its weights (indices into Weights) are. Call it before Bind.
+func (p *Program) Group(groups [][]int) { p.groups = groups }
+
+// Close releases kernels and the memory that the program allocated. Idempotent.
+func (p *Program) Close() error {
+	var errs []error
+	for _, k := range p.owned {
+		errs = append(errs, k.Close())
+	}
+	for _, b := range p.bufs {
+		errs = append(errs, b.Free())
+	}
+	p.owned, p.bufs, p.bound = nil, nil, false
+	return errors.Join(errs...)
+}
+
+// Write prints the plan with the implementation chosen for each step, then its totals.
+func (p *Program) Write(w io.Writer) error {
+	pl := p.plan
+	for i := range pl.Steps {
+		s := &pl.Steps[i]
+		dir := "fwd"
+		if s.Back {
+			dir = "bwd"
+		}
+		out := ""
+		for _, o := range s.Out {
+			if o != plan.None {
+				out = pl.Tensors[o].Desc.String()
+				break
+			}
+		}
+		if _, err := fmt.Fprintf(w, "%4d %s %-18s %-26s %9.2f MFLOP  %-34s %s\n", i, dir, s.Op.Kind, s.Name, float64(s.FLOPs())/1e6, out, p.Impl(i)); err != nil {
+			return err
+		}
+	}
+	fwd, bwd := pl.FLOPs()
+	_, err := fmt.Fprintf(w, "%d steps, %.2f GFLOP forward, %.2f GFLOP backward, arena %.1f MiB, workspace %.1f MiB\n",
+		len(pl.Steps), float64(fwd)/1e9, float64(bwd)/1e9, float64(pl.Arena)/(1<<20), float64(p.scratch)/(1<<20))
+	return err
+}
