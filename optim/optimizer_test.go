@@ -20,9 +20,11 @@ type bench struct {
 	s   npu.Stream
 }
 
-func newBench(t testing.TB) *bench {
+func newBench(t testing.TB) *bench { t.Helper(); return benchOn(t, "ref") }
+
+func benchOn(t testing.TB, family string) *bench {
 	t.Helper()
-	dev, err := npu.Open("ref", npu.Options{Threads: 1})
+	dev, err := npu.Open(family, npu.Options{Threads: 1})
 	must(t, err)
 	s, err := dev.NewStream("test")
 	must(t, err)
