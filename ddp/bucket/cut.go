@@ -1,0 +1,65 @@
+package bucket
+
+import "github.com/gotrain/gotrain/npu"
+
+// cut groups the indices of params into buckets. Each dtype fills buckets of its own, in ready order. The caps of the first and the last
+// bucket apply to the dtype that begins and ends the ready order.
+func cut(params []Param, cfg Config) [][]int {
+	if len(params) == 0 {
+		return nil
+	}
+	var order []npu.DType
+	byType := map[npu.DType][]int{}
+	for i, p := range params {
+		if byType[p.DType] == nil {
+			order = append(order, p.DType)
+		}
+		byType[p.DType] = append(byType[p.DType], i)
+	}
+	first, last := params[0].DType, params[len(params)-1].DType
+	size := func(i int) int64 { return align(params[i].Bytes, cfg.AlignBytes) }
+
+	var out [][]int
+	for _, t := range order {
+		list, tail := byType[t], []int(nil)
+		if t == last {
+			n := len(list)
+			at := n - fill(reversed(list), cfg.LastBytes, size)
+			// One bucket in all is both first and last; it is not cut for the sake of being small at both ends.
+			if at > 0 {
+				list, tail = list[:at], list[at:]
+			}
+		}
+		limit := cfg.CapBytes
+		if t == first {
+			limit = cfg.FirstBytes
+		}
+		for len(list) > 0 {
+			n := fill(list, limit, size)
+			out, list, limit = append(out, list[:n]), list[n:], cfg.CapBytes
+		}
+		if tail != nil {
+			out = append(out, tail)
+		}
+	}
+	return out
+}
+
+// fill says how many of list fit under the limit: at least one.
+func fill(list []int, limit int64, size func(int) int64) int {
+	sum := int64(0)
+	for n, i := range list {
+		if sum += size(i); sum > limit && n > 0 {
+			return n
+		}
+	}
+	return len(list)
+}
+
+func reversed(s []int) []int {
+	r := make([]int, len(s))
+	for i, v := range s {
+		r[len(s)-1-i] = v
+	}
+	return r
+}
