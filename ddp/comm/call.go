@@ -1,10 +1,14 @@
 package comm
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gotrain/gotrain/npu"
 )
+
+// ErrClosed is what calls on a closed communicator return.
+var ErrClosed = errors.New("comm: communicator is closed")
 
 // Kind is which collective.
 type Kind uint8

@@ -8,18 +8,21 @@ import (
 )
 
 // HostBuffer is an npu.Buffer over ordinary host memory that somebody else owns.
-type HostBuffer []byte
+type HostBuffer struct{ mem []byte }
 
-var _ npu.Buffer = HostBuffer(nil)
+var _ npu.Buffer = (*HostBuffer)(nil)
+
+// NewHostBuffer wraps a slice.
+func NewHostBuffer(b []byte) *HostBuffer { return &HostBuffer{mem: b} }
 
 // Bytes is the size.
-func (b HostBuffer) Bytes() int64 { return int64(len(b)) }
+func (b *HostBuffer) Bytes() int64 { return int64(len(b.mem)) }
 
 // Host is the memory itself.
-func (b HostBuffer) Host() []byte { return b }
+func (b *HostBuffer) Host() []byte { return b.mem }
 
 // Free does nothing: the memory belongs to whoever made the slice.
-func (b HostBuffer) Free() error { return nil }
+func (b *HostBuffer) Free() error { return nil }
 
 // Host is the Mem over b, seen as elements of type t; trailing bytes that make no whole element are left out.
 func Host(b []byte, t npu.DType) Mem {
@@ -27,7 +30,7 @@ func Host(b []byte, t npu.DType) Mem {
 	if s := t.Size(); s > 0 {
 		n = int64(len(b) / s)
 	}
-	return Mem{Ptr: npu.Ptr{Buf: HostBuffer(b)}, Elems: n, DType: t}
+	return Mem{Ptr: npu.Ptr{Buf: NewHostBuffer(b)}, Elems: n, DType: t}
 }
 
 // Number is a Go type that stands for one npu.DType.

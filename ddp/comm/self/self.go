@@ -1,0 +1,153 @@
+// Package self is the communicator of a group of one rank: collectives copy where in and out differ and are otherwise
+// nothing. It lets a program that knows only ddp run alone, with the same checks of its arguments.
+//
+//	c := self.New()
+//	defer c.Close()
+package self
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Comm is a group of one.
+type Comm struct {
+	mu     sync.Mutex
+	stats  comm.Stats
+	broken error
+}
+
+var _ comm.Communicator = (*Comm)(nil)
+
+// New makes a group of one rank.
+func New() *Comm { return &Comm{} }
+
+// Rank is 0.
+func (c *Comm) Rank() int { return 0 }
+
+// Size is 1.
+func (c *Comm) Size() int { return 1 }
+
+// Transport is "self".
+func (c *Comm) Transport() string { return "self" }
+
+// Alloc gives zeroed host memory, page-aligned for large sizes.
+func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
+	if bytes < 0 {
+		return nil, fmt.Errorf("comm: alloc of %d bytes", bytes)
+	}
+	const a = 64
+	b := make([]byte, bytes+a)
+	return comm.NewHostBuffer(b[padding(b, a):][:bytes:bytes]), nil
+}
+
+func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.Handle, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	if err := call.Check(0, 1, out, in); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("comm: %v: %w", call, err)
+	}
+	if in.Elems > 0 {
+		dst, src := out.Host(), in.Host()
+		if dst == nil || src == nil {
+			return nil, fmt.Errorf("comm: %v: the host cannot reach this memory", call)
+		}
+		if &dst[0] != &src[0] {
+			copy(dst, src)
+		}
+	}
+	c.stats.Calls++
+	c.stats.Bytes += max(in.Bytes(), out.Bytes())
+	return done{}, nil
+}
+
+// AllReduce leaves m as it is.
+func (c *Comm) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m)
+}
+
+// ReduceScatter copies in to out.
+func (c *Comm) ReduceScatter(ctx context.Context, out, in comm.Mem, op comm.Op) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.ReduceScatter, Op: op, DType: in.DType, Elems: in.Elems}, out, in)
+}
+
+// AllGather copies in to out.
+func (c *Comm) AllGather(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.AllGather, DType: out.DType, Elems: out.Elems}, out, in)
+}
+
+// Broadcast leaves m as it is.
+func (c *Comm) Broadcast(ctx context.Context, m comm.Mem, root int) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.Broadcast, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
+}
+
+// Reduce leaves m as it is.
+func (c *Comm) Reduce(ctx context.Context, m comm.Mem, op comm.Op, root int) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.Reduce, Op: op, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
+}
+
+// AllToAll copies in to out.
+func (c *Comm) AllToAll(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.AllToAll, DType: in.DType, Elems: in.Elems}, out, in)
+}
+
+// Send fails: there is nobody to send to.
+func (c *Comm) Send(ctx context.Context, m comm.Mem, to int) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.Send, DType: m.DType, Root: to, Elems: m.Elems}, m, m)
+}
+
+// Recv fails: there is nobody to receive from.
+func (c *Comm) Recv(ctx context.Context, m comm.Mem, from int) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.Recv, DType: m.DType, Root: from, Elems: m.Elems}, m, m)
+}
+
+// Barrier returns.
+func (c *Comm) Barrier(ctx context.Context) (comm.Handle, error) {
+	return c.do(ctx, comm.Call{Kind: comm.Barrier}, comm.Mem{}, comm.Mem{})
+}
+
+// Stats counts the calls.
+func (c *Comm) Stats() comm.Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Abort makes every later call fail with the reason.
+func (c *Comm) Abort(reason error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = fmt.Errorf("comm: aborted: %w", reason)
+	}
+}
+
+// Close makes every later call fail. Memory from Alloc stays valid until it is garbage.
+func (c *Comm) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken == nil {
+		c.broken = comm.ErrClosed
+	}
+	return nil
+}
+
+// done is the handle of everything: a call is complete when it returns.
+type done struct{}
+
+var closed = func() chan struct{} { ch := make(chan struct{}); close(ch); return ch }()
+
+func (done) Wait(context.Context) error                           { return nil }
+func (done) Done() <-chan struct{}                                { return closed }
+func (done) Took() (transfer time.Duration, waited time.Duration) { return 0, 0 }
