@@ -15,7 +15,7 @@ const (
 	Conv2DBwdWeights = "conv2d_bwd_weights"
 
 	// MatMul: a act[… M K] (or [… K M] if ta), b act[… K N] (or [… N K] if tb), (bias f32[N] if bias) → y[… M N], act or f32.
-	// Leading dimensions are equal in a and b. Attrs: ta, tb, bias bool.
+	// Leading dimensions are equal in a and b. Attrs: ta, tb, bias bool; out "f32" where y is f32 on act operands (gradients of weights).
 	MatMul = "matmul"
 
 	// BatchNorm (training, Ioffe and Szegedy arXiv 1502.03167): x act[N C H W] or [N C], gamma f32[C], beta f32[C], run_mean f32[C], run_var f32[C],
@@ -41,7 +41,7 @@ const (
 	Binary = "binary"
 	// BroadcastTo: x → y. Attr shape []int.
 	BroadcastTo = "broadcast_to"
-	// Reduce: x → y. Attrs: fn sum mean max, axes []int (sorted), keep bool.
+	// Reduce: x → y. Attrs: fn sum mean max, axes []int (sorted), keep bool; out "f32" where y is f32 on an act x (gradients of biases).
 	Reduce = "reduce"
 
 	// MaxPool: x act[N C H W] → y act, idx (I32 like y: index into H*W of the input plane, or a device-made layout holding the same knowledge).
@@ -79,11 +79,11 @@ const (
 	Concat    = "concat"
 	Slice     = "slice"
 	Pad       = "pad"
-	// Reshape: x → y, plain to plain. The plan makes it an alias where it can.
+	// Reshape: x → y, plain to plain. The plan makes it an alias where it can. Attrs: shape []int; stop bool: no gradient passes (graphs only).
 	Reshape = "reshape"
-	// Convert: x → y, same shape, other dtype or layout or both. Rounds to nearest even.
+	// Convert: x → y, same shape, other dtype or layout or both. Rounds to nearest even. (Graphs carry y's dtype string; devices read Out.)
 	Convert = "convert"
-	// Fill: → y. Attr value float64.
+	// Fill: → y. Attr value float64. (Graphs carry y's shape []int and dtype string too; devices read Out.)
 	Fill = "fill"
 
 	// Flat memory: all are F32[n] vectors, in-place on the outputs named like inputs. hyper is a small f32 vector in device memory, so that a

@@ -54,8 +54,11 @@ type Kind struct {
 	In, Out []Class
 	// State maps output index to input index for state that is updated in place (running statistics).
 	State map[int]int
-	// InPlace lists pairs {output, input} that may share memory.
+	// InPlace lists pairs {output, input} that may share memory, where the call has such an output and input.
 	InPlace [][2]int
+	// ZeroGrad lists outputs other than 0 whose gradient is zero by nature (a count of valid rows), so that a loss may be made
+	// from them. A loss made from any other output but 0 is an error, for the gradient rules know of output 0 only.
+	ZeroGrad []int
 	// Alias: the output is the input's memory under another shape (reshape).
 	Alias bool
 }

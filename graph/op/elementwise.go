@@ -1,0 +1,170 @@
+package op
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+var (
+	unaryFns  = []string{"abs", "affine", "exp", "gelu", "log", "neg", "recip", "rsqrt", "sigmoid", "sign", "silu", "sqrt", "square", "tanh"}
+	binaryFns = []string{"add", "div", "eq", "ge", "gt", "max", "min", "mul", "sub"}
+)
+
+func init() {
+	Register(&Kind{Name: npu.Relu, Infer: inferRelu, Grad: gradRelu, InPlace: [][2]int{{0, 0}}})
+	Register(&Kind{Name: npu.ReluBwd, Infer: inferReluBwd, InPlace: [][2]int{{0, 0}}})
+	Register(&Kind{
+		Name: npu.Unary, Infer: inferUnary, Grad: gradUnary, InPlace: [][2]int{{0, 0}},
+		DiffWRT: func(a npu.Attrs, n int) []bool { return slices.Repeat([]bool{a.Str("fn") != "sign"}, n) },
+	})
+	Register(&Kind{
+		Name: npu.Binary, Infer: inferBinary, Grad: gradBinary, InPlace: [][2]int{{0, 0}},
+		DiffWRT: func(a npu.Attrs, n int) []bool {
+			return slices.Repeat([]bool{!slices.Contains([]string{"gt", "ge", "eq"}, a.Str("fn"))}, n)
+		},
+	})
+}
+
+func inferRelu(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+	c := check(a, in, "x", "")
+	c.floats(0)
+	if !c.ok() {
+		return nil, c.err
+	}
+	return c.done(in[0])
+}
+
+func gradRelu(t Tape, c Call) ([]Ref, error) {
+	r := &rule{t: t}
+	return r.done(r.do(npu.ReluBwd, nil, c.DOut, c.Out[0]))
+}
+
+func inferReluBwd(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+	c := check(a, in, "dy y", "")
+	c.floats(0)
+	c.like(1, 0, "y", "dy")
+	if !c.ok() {
+		return nil, c.err
+	}
+	return c.done(in[0])
+}
+
+func inferUnary(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+	c := check(a, in, "x", "fn:s alpha:f beta:f")
+	c.floats(0)
+	fn := a.Str("fn")
+	if c.ok() && !slices.Contains(unaryFns, fn) {
+		c.failf("knows no function %q, only %v", fn, unaryFns)
+	}
+	if _, alpha := a["alpha"]; c.ok() && alpha && fn != "affine" {
+		c.failf("attribute alpha belongs to fn affine, not %s", fn)
+	}
+	if !c.ok() {
+		return nil, c.err
+	}
+	return c.done(in[0])
+}
+
+func gradUnary(t Tape, c Call) ([]Ref, error) {
+	r := &rule{t: t}
+	x, y, dy := c.In[0], c.Out[0], c.DOut
+	switch fn := c.Attrs.Str("fn"); fn {
+	case "neg":
+		return r.done(r.unary("neg", dy))
+	case "exp":
+		return r.done(r.mul(dy, y))
+	case "log":
+		return r.done(r.binary("div", dy, x))
+	case "sqrt":
+		return r.done(r.affine(r.binary("div", dy, y), 0.5, 0))
+	case "rsqrt": // -y³/2
+		return r.done(r.mul(dy, r.affine(r.mul(y, r.unary("square", y)), -0.5, 0)))
+	case "square":
+		return r.done(r.mul(dy, r.affine(x, 2, 0)))
+	case "abs":
+		return r.done(r.mul(dy, r.unary("sign", x)))
+	case "recip":
+		return r.done(r.mul(dy, r.unary("neg", r.unary("square", y))))
+	case "tanh":
+		return r.done(r.mul(dy, r.affine(r.unary("square", y), -1, 1)))
+	case "sigmoid":
+		return r.done(r.mul(dy, r.mul(y, r.affine(y, -1, 1))))
+	case "silu": // s + y(1-s)
+		s := r.unary("sigmoid", x)
+		return r.done(r.mul(dy, r.add(s, r.mul(y, r.affine(s, -1, 1)))))
+	case "gelu":
+		return r.done(r.mul(dy, r.geluSlope(x)))
+	default: // affine; sign is cut off by DiffWRT
+		return r.done(r.affine(dy, c.Attrs.Float("alpha", 1), 0))
+	}
+}
+
+// geluSlope is the derivative of gelu's tanh form (arXiv 1606.08415): with u = k(x + ax³), t = tanh u,
+// (1+t)/2 + x/2·(1-t²)·k(1 + 3ax²).
+func (r *rule) geluSlope(x Ref) Ref {
+	k, a := math.Sqrt(2/math.Pi), 0.044715
+	xx := r.unary("square", x)
+	t := r.unary("tanh", r.mul(x, r.affine(xx, k*a, k)))
+	du := r.affine(xx, 3*k*a, k)
+	half := r.affine(r.mul(x, r.mul(r.affine(r.unary("square", t), -1, 1), du)), 0.5, 0)
+	return r.add(r.affine(t, 0.5, 0.5), half)
+}
+
+func inferBinary(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+	c := check(a, in, "a b", "fn:s relu:b")
+	c.floats(0)
+	if fn := a.Str("fn"); c.ok() && !slices.Contains(binaryFns, fn) {
+		c.failf("knows no function %q, only %v", fn, binaryFns)
+	}
+	if !c.ok() {
+		return nil, c.err
+	}
+	y, ok := Broadcast(in[0].Shape, in[1].Shape)
+	if !ok {
+		c.failf("shapes %v and %v do not broadcast", in[0].Shape, in[1].Shape)
+	}
+	return c.done(npu.Desc{Shape: y, DType: in[0].DType})
+}
+
+// Broadcast is NumPy's rule: shapes are aligned at the last axis; extents are equal or one of them is 1.
+func Broadcast(a, b npu.Shape) (npu.Shape, bool) {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	y := a.Clone()
+	for i, n := range b {
+		j := len(a) - len(b) + i
+		switch {
+		case y[j] == 1:
+			y[j] = n
+		case n != 1 && n != y[j]:
+			return nil, false
+		}
+	}
+	return y, true
+}
+
+// gradBinary: of equal operands max and min give the whole gradient to the first.
+func gradBinary(t Tape, c Call) ([]Ref, error) {
+	r := &rule{t: t}
+	a, b, g := c.In[0], c.In[1], r.masked(c)
+	var ga, gb Ref
+	switch c.Attrs.Str("fn") {
+	case "add":
+		ga, gb = g, g
+	case "sub":
+		ga, gb = g, r.unary("neg", r.unbroadcast(g, b.Desc().Shape))
+	case "mul":
+		ga, gb = r.mul(g, b), r.mul(g, a)
+	case "div": // db = -g·y/b; a relu that cut y off cut g off too
+		ga = r.binary("div", g, b)
+		gb = r.unary("neg", r.binary("div", r.mul(g, c.Out[0]), b))
+	case "max":
+		ga, gb = r.mul(g, r.binary("ge", a, b)), r.mul(g, r.binary("gt", b, a))
+	case "min":
+		ga, gb = r.mul(g, r.binary("ge", b, a)), r.mul(g, r.binary("gt", a, b))
+	}
+	return r.done(r.unbroadcast(ga, a.Desc().Shape), r.unbroadcast(gb, b.Desc().Shape))
+}
