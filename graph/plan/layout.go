@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/npu"
@@ -298,10 +299,9 @@ func (l *layouter) elide() {
 	for i := range l.p.Weights {
 		if g := l.p.Weights[i].Grad; g != None {
 			for si := range l.p.Steps {
-				for _, o := range l.p.Steps[si].Out {
-					if o == g {
-						l.p.Weights[i].Ready = si
-					}
+				// An optimizer may overwrite the weight from then on, so its last reader counts too.
+				if slices.Contains(l.p.Steps[si].Out, g) || slices.Contains(l.p.Steps[si].In, l.p.Weights[i].Value) {
+					l.p.Weights[i].Ready = si
 				}
 			}
 		}
