@@ -1,0 +1,121 @@
+package ddp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+)
+
+// Vote is what a rank brings to Agree.
+type Vote struct {
+	Count     float64   // items (samples, tokens) that this rank's gradient sums over
+	LossSum   float64   // sum, not mean, over those items
+	Stop      bool      // this rank was asked to stop
+	NonFinite bool      // this rank saw an infinite or undefined number
+	Failed    bool      // this rank met an error that ends the job
+	Sums      []float64 // anything else to be summed; as many on every rank
+}
+
+// Verdict is the same on every rank.
+type Verdict struct {
+	Count     float64
+	LossSum   float64
+	Sums      []float64 // valid until the next Agree
+	Stop      []int     // ranks that voted so, nil if none
+	NonFinite []int
+	Failed    []int
+}
+
+const (
+	voteStop = 1 << iota
+	voteNonFinite
+	voteFailed
+)
+
+// Agree sums counts and losses in float64 over ranks and tells every rank who raised which flag: one tiny all-reduce, meant for every step.
+// All ranks must call it at the same point, outside of a reduction (before Begin or after Wait). It finds ranks that are at
+// different steps.
+//
+// Each rank has two slots of its own in the vector (flags, step) that the others leave at zero, so a plain sum delivers
+// who said what.
+func (e *Engine) Agree(ctx context.Context, v Vote) (Verdict, error) {
+	step, err := e.between("Agree")
+	if err != nil {
+		return Verdict{}, err
+	}
+	w, rank := e.comm.Size(), e.comm.Rank()
+	m := e.ballot(2 + 2*w + len(v.Sums))
+	b := comm.View[float64](m)
+	clear(b)
+	b[0], b[1] = v.Count, v.LossSum
+	b[2+rank] = float64(flags(v))
+	b[2+w+rank] = float64(step)
+	copy(b[2+2*w:], v.Sums)
+	ctx, cancel := e.deadline(ctx)
+	defer cancel()
+	if err := comm.Wait(ctx)(e.comm.AllReduce(ctx, m, comm.Sum)); err != nil {
+		err = fmt.Errorf("ddp: rank %d step %d: agreeing: %w", rank, step, err)
+		e.fail(err)
+		return Verdict{}, err
+	}
+	out := Verdict{Count: b[0], LossSum: b[1], Sums: b[2+2*w:]}
+	steps := b[2+w : 2+2*w]
+	for r, f := range b[2 : 2+w] {
+		if steps[r] != steps[0] {
+			err := fmt.Errorf("ddp: ranks are out of step: rank 0 at step %.0f, rank %d at step %.0f\nhint: all ranks must run the same number of steps; look at how data is split", steps[0], r, steps[r])
+			e.fail(err)
+			return Verdict{}, err
+		}
+		if int(f)&voteStop != 0 {
+			out.Stop = append(out.Stop, r)
+		}
+		if int(f)&voteNonFinite != 0 {
+			out.NonFinite = append(out.NonFinite, r)
+		}
+		if int(f)&voteFailed != 0 {
+			out.Failed = append(out.Failed, r)
+		}
+	}
+	return out, nil
+}
+
+func flags(v Vote) (f int) {
+	if v.Stop {
+		f |= voteStop
+	}
+	if v.NonFinite {
+		f |= voteNonFinite
+	}
+	if v.Failed {
+		f |= voteFailed
+	}
+	return f
+}
+
+// ballot is n float64 of memory that is kept between calls.
+func (e *Engine) ballot(n int) comm.Mem {
+	if e.vote.Elems < int64(n) {
+		e.vote = comm.HostOf(make([]float64, n))
+	}
+	return e.vote.Slice(0, int64(n))
+}
+
+// between checks that no reduction is under way, and gives the current step.
+func (e *Engine) between(call string) (int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return 0, e.err
+	}
+	if e.step.open && e.step.last {
+		return 0, fmt.Errorf("ddp: rank %d step %d: %s while gradients are reduced\nhint: call it before Begin or after Wait", e.comm.Rank(), e.step.number, call)
+	}
+	return e.step.number, nil
+}
+
+// Any says whether any of the lists of ranks holds something.
+func (v Verdict) Any() bool {
+	return slices.ContainsFunc([][]int{v.Stop, v.NonFinite, v.Failed}, func(r []int) bool { return len(r) > 0 })
+}

@@ -1,0 +1,90 @@
+package ddp
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/bucket"
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Param is one parameter whose gradient is reduced.
+type Param struct {
+	Name  string
+	Elems int64     // padding of a device layout included
+	DType npu.DType // of the gradient; Invalid (the zero value) = F32
+	Group int       // optimizer group: parameters of one group lie together in a bucket
+}
+
+// Config of an engine. Params and Comm are needed, the rest has useful zero values.
+type Config struct {
+	// Params in ready order: the order in which the backward pass completes gradients. The same on every rank.
+	Params []Param
+	// Comm joins the ranks. The engine does not close it.
+	Comm comm.Communicator
+	// Device on which gradients are computed; nil is the host. A group of one rank takes gradient memory from it, larger groups from Comm.
+	Device npu.Device
+
+	BucketMB      float64 // cap of a bucket in MiB; 0 = 25
+	FirstBucketMB float64 // cap of the first bucket in MiB; 0 = 1, or BucketMB if that is less
+	LastBucketMB  float64 // cap of the last bucket in MiB; 0 = FirstBucketMB
+
+	// Timeout is how long one collective may take from its issue, waiting for late ranks included; 0 = 5 minutes.
+	Timeout time.Duration
+	// OnBucket, if set, is called when bucket k holds its sum over ranks, in plan order, from the engine's own goroutine. It should
+	// enqueue work and return; an error breaks the engine. Wait returns after the last call.
+	OnBucket func(k int, m comm.Mem) error
+	// Trace, if set, gets a Span for everything that the engine waits for. It is called from several goroutines.
+	Trace func(Span)
+	// Same are further things that all ranks must hold in common: version, hash of the recipe, …. New compares them.
+	Same []comm.Item
+}
+
+// Span is a stretch of time for a trace.
+type Span struct {
+	What   string // "ready" (a bucket is full; no length), "event" (waiting for the device), "reduce" (issue to completion), "callback", "wait" (Wait blocked)
+	Step   int64
+	Bucket int // -1 for "wait"
+	Begin  time.Time
+	End    time.Time
+}
+
+const mib = 1 << 20
+
+func (c *Config) plan() (*bucket.Plan, error) {
+	if c.Comm == nil {
+		return nil, fmt.Errorf("ddp: Config.Comm is nil\nhint: self.New() is the communicator of a single rank")
+	}
+	for _, f := range [...]struct {
+		name string
+		mb   float64
+	}{{"BucketMB", c.BucketMB}, {"FirstBucketMB", c.FirstBucketMB}, {"LastBucketMB", c.LastBucketMB}} {
+		if !(f.mb >= 0 && f.mb < 1<<20) {
+			return nil, fmt.Errorf("ddp: %s is %v MiB", f.name, f.mb)
+		}
+	}
+	if c.Timeout < 0 {
+		return nil, fmt.Errorf("ddp: Timeout is %v", c.Timeout)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Minute
+	}
+	params := make([]bucket.Param, len(c.Params))
+	for i, p := range c.Params {
+		if p.DType == npu.Invalid {
+			p.DType = npu.F32
+		}
+		params[i] = bucket.Param{Name: p.Name, Elems: p.Elems, DType: p.DType, Group: p.Group}
+	}
+	plan, err := bucket.New(params, bucket.Config{
+		CapBytes:   int64(c.BucketMB * mib),
+		FirstBytes: int64(c.FirstBucketMB * mib),
+		LastBytes:  int64(c.LastBucketMB * mib),
+		World:      c.Comm.Size(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ddp: %w", err)
+	}
+	return plan, nil
+}

@@ -1,0 +1,49 @@
+// Package ddp keeps the replicas of a data-parallel job equal: it reduces gradients over ranks while the backward pass is still
+// computing, and lets ranks agree on everything that decides what they do next.
+//
+// The package knows no graph and no optimizer. It takes a list of parameters in the order in which their gradients become ready, a
+// Communicator, and gives memory for gradients. One step of a loop of your own:
+//
+//	eng, err := ddp.New(ctx, ddp.Config{Comm: c, Params: params})
+//	for step := range steps {
+//		for m := range micro { // micro-batches
+//			last := m == micro-1
+//			eng.Begin(step, last)
+//			for i := range params { // backward, in ready order
+//				addGradient(eng.GradF32(i)) // earlier micro-batches only add
+//				eng.Ready(i)                // the last one starts the reduction of full buckets
+//			}
+//		}
+//		stats, err := eng.Wait(ctx)
+//		v, err := eng.Agree(ctx, ddp.Vote{Count: n, LossSum: loss})
+//		update(weights, gradients, 1/v.Count) // sum of all gradients ÷ global count
+//	}
+//
+// # What is summed, what is divided
+//
+// A bucket holds the plain sum over ranks. Let every micro-batch add the gradient of its loss *sum* and divide once by the global
+// Count that Agree returns (as the optimizer's grad scale, so that no pass over memory is spent on it). The result is the gradient of one
+// big batch whatever the number of ranks and micro-batches, also when their counts differ. Means of means are not.
+//
+// # Buckets
+//
+// Sub-package bucket cuts the list into buckets and says why the first and the last are small. Gradients live in the buckets (Grad):
+// there is no copy and no second set. Optimizer kernels run over bucket.Run, one per group and bucket; OnBucket tells when
+// a bucket holds its sum, so that the optimizer can start before the last bucket landed, if no global norm is needed.
+//
+// # Note [order of reduction]
+//
+// Ranks must issue collectives in the same order. Buckets are therefore reduced in plan order, whatever the order of the Ready calls: a bucket
+// that is full early waits for those before it. Agree, Broadcast and CheckState are refused while buckets are under way.
+//
+// # Threads
+//
+// Ready, ReadyBucket and Begin never block. An engine has two goroutines: one waits for device events and issues collectives, one waits
+// for completion and calls OnBucket. The compute thread takes no part. Begin, Wait and Agree belong to one goroutine; Ready and ReadyBucket may
+// be called from any, but before Wait.
+//
+// # Errors
+//
+// The first error breaks the engine: every later call returns it, and peers are told through Communicator.Abort, so that they fail within
+// about a second instead of waiting. Errors name rank, step, bucket and parameters (*StepError) and wrap the transport's, which names the peer.
+package ddp

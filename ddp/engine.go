@@ -1,0 +1,203 @@
+package ddp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/bucket"
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Engine reduces the gradients of one rank with those of its peers. Make it with New.
+type Engine struct {
+	cfg   Config
+	comm  comm.Communicator
+	plan  *bucket.Plan
+	mem   npu.Buffer // all buckets
+	grads []comm.Mem // by parameter
+	bkts  []Bucket
+	vote  comm.Mem // memory of Agree
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	issue  chan ready    // full buckets, in plan order
+	flight chan inFlight // issued buckets, in plan order
+	landed chan struct{} // one token: all buckets of the step landed
+	broken chan struct{} // closed with err
+
+	mu    sync.Mutex
+	err   error // first error, or ErrClosed
+	step  step
+	stats StepStats
+}
+
+// Bucket is one stretch of gradient memory as the engine laid it out.
+type Bucket struct {
+	bucket.Bucket
+	Mem   comm.Mem // padding included; it holds zeros
+	Title string   // first and last parameter in ready order
+}
+
+// New plans the buckets, makes sure that all ranks planned the same (the error names the first difference and the ranks), and
+// allocates gradient memory, zeroed. Every rank must call it. ctx bounds the comparison.
+func New(ctx context.Context, cfg Config) (*Engine, error) {
+	plan, err := cfg.plan()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, comm: cfg.Comm, plan: plan}
+	if err := e.same(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.alloc(); err != nil {
+		return nil, err
+	}
+	n := len(plan.Buckets)
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.issue = make(chan ready, n)
+	e.flight = make(chan inFlight, n)
+	e.landed = make(chan struct{}, 1)
+	e.broken = make(chan struct{})
+	e.step.init(plan)
+	e.wg.Add(2)
+	go e.issuer()
+	go e.completer()
+	return e, nil
+}
+
+// same compares what ranks must hold in common.
+func (e *Engine) same(ctx context.Context) error {
+	c := e.plan.Config
+	items := append([]comm.Item{{Name: "bucket sizes", Text: fmt.Sprintf("cap %d first %d last %d align %d", c.CapBytes, c.FirstBytes, c.LastBytes, c.AlignBytes)}}, e.cfg.Same...)
+	for i := range e.plan.Params {
+		items = append(items, comm.Item{Name: fmt.Sprintf("parameter %d", i), Text: e.plan.Describe(i)})
+	}
+	items = append(items, comm.Item{Name: "plan", Text: e.plan.Fingerprint()})
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	if err := comm.Consensus(ctx, e.comm, "what is trained", items); err != nil {
+		return fmt.Errorf("ddp: rank %d: before the first step: %w\nhint: all ranks must run the same binary with the same recipe", e.comm.Rank(), err)
+	}
+	return nil
+}
+
+func (e *Engine) alloc() (err error) {
+	if e.comm.Size() == 1 && e.cfg.Device != nil {
+		e.mem, err = e.cfg.Device.Alloc(e.plan.Bytes)
+	} else {
+		e.mem, err = e.comm.Alloc(e.plan.Bytes)
+	}
+	if err != nil {
+		return fmt.Errorf("ddp: rank %d: gradient memory of %d bytes: %w", e.comm.Rank(), e.plan.Bytes, err)
+	}
+	if err := e.reachable(); err != nil {
+		e.mem.Free()
+		return err
+	}
+	base := npu.Ptr{Buf: e.mem}
+	e.grads = make([]comm.Mem, len(e.plan.Params))
+	for k, b := range e.plan.Buckets {
+		at := base.At(b.Offset)
+		e.bkts = append(e.bkts, Bucket{Bucket: b, Title: e.plan.Title(k), Mem: comm.Mem{Ptr: at, Elems: b.Elems, DType: b.DType}})
+		for _, pl := range b.Places {
+			e.grads[pl.Param] = comm.Mem{Ptr: at.At(pl.Offset), Elems: e.plan.Params[pl.Param].Elems, DType: b.DType}
+		}
+	}
+	return nil
+}
+
+// reachable refuses memory that the device's kernels cannot write: host memory of a transport under a device with memory of its own.
+func (e *Engine) reachable() error {
+	if e.cfg.Device == nil || e.mem.Host() == nil || e.plan.Bytes == 0 {
+		return nil
+	}
+	probe, err := e.cfg.Device.Alloc(64)
+	if err != nil {
+		return fmt.Errorf("ddp: rank %d: %w", e.comm.Rank(), err)
+	}
+	defer probe.Free()
+	if probe.Host() == nil {
+		return fmt.Errorf("ddp: rank %d: transport %q reduces host memory, device %s has memory of its own\nhint: use the device's own transport",
+			e.comm.Rank(), e.comm.Transport(), e.cfg.Device.Info().Name)
+	}
+	return nil
+}
+
+// Grad is the memory of gradient i, inside its bucket.
+func (e *Engine) Grad(i int) comm.Mem { return e.grads[i] }
+
+// GradF32 is Grad as a slice, for host memory and float32 gradients.
+func (e *Engine) GradF32(i int) []float32 { return comm.View[float32](e.grads[i]) }
+
+// Buckets are the buckets in plan order. The slice must not be changed.
+func (e *Engine) Buckets() []Bucket { return e.bkts }
+
+// Plan is where every gradient lives.
+func (e *Engine) Plan() *bucket.Plan { return e.plan }
+
+// Comm is the communicator that the engine was made with.
+func (e *Engine) Comm() comm.Communicator { return e.comm }
+
+// Zero clears all gradients, from the host. Call it between steps only.
+func (e *Engine) Zero() {
+	clear(e.mem.Host())
+}
+
+// Err is the error that broke the engine, or nil.
+func (e *Engine) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+// fail breaks the engine and tells the peers.
+func (e *Engine) fail(err error) {
+	e.mu.Lock()
+	first := e.err == nil
+	if first {
+		e.err = err
+		close(e.broken)
+	}
+	e.mu.Unlock()
+	if first && err != ErrClosed {
+		e.comm.Abort(err)
+	}
+}
+
+// Close stops the engine's goroutines and frees gradient memory, which nothing may use any more. A step under way is given up, and the
+// peers are told. The communicator stays open. Idempotent.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.err == ErrClosed {
+		e.mu.Unlock()
+		e.wg.Wait()
+		return nil
+	}
+	busy := e.err == nil && e.step.issued > e.step.done
+	if e.err == nil {
+		close(e.broken)
+	}
+	e.err = ErrClosed
+	e.mu.Unlock()
+	if busy {
+		e.comm.Abort(fmt.Errorf("ddp: rank %d closed its engine in the middle of a step", e.comm.Rank()))
+	}
+	e.cancel()
+	e.wg.Wait()
+	return e.mem.Free()
+}
+
+// deadline is the context of one collective.
+func (e *Engine) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, e.cfg.Timeout)
+}
+
+func (e *Engine) trace(what string, step int64, k int, begin time.Time) {
+	if e.cfg.Trace != nil {
+		e.cfg.Trace(Span{What: what, Step: step, Bucket: k, Begin: begin, End: time.Now()})
+	}
+}

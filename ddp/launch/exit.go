@@ -1,0 +1,93 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The exit codes of gotrain. They follow sysexits where it has a fitting word; a process that a signal n
+// killed counts as 128+n, as in a shell.
+const (
+	ExitOK          = 0   // done
+	ExitTraining    = 1   // an error without a code of its own
+	ExitUsage       = 64  // wrong command line or launcher environment
+	ExitNoInput     = 66  // data or checkpoint not found or not readable
+	ExitUnavailable = 69  // device or collective not available, or a peer is gone
+	ExitInternal    = 70  // ranks disagree, or an internal invariant broke
+	ExitStorage     = 74  // writing a checkpoint or log failed
+	ExitStopped     = 75  // stopped on request after a good checkpoint: run again to go on
+	ExitNumerics    = 76  // numerics: NaN, infinity, loss scale at its floor
+	ExitRecipe      = 78  // the recipe is not valid
+	ExitTimeout     = 124 // a deadline passed
+)
+
+// CodeInfo is a row of the table of exit codes.
+type CodeInfo struct {
+	Code    int
+	Name    string
+	Meaning string
+}
+
+// Codes is the table of exit codes, in order. The help of the command and the docs print it.
+func Codes() []CodeInfo {
+	return []CodeInfo{
+		{ExitOK, "ok", "done"},
+		{ExitTraining, "error", "training failed for a reason without a code of its own"},
+		{ExitUsage, "usage", "wrong command line, or a launcher's environment is incomplete"},
+		{ExitNoInput, "no-input", "data or checkpoint not found or not readable"},
+		{ExitUnavailable, "unavailable", "device or collective not available, or another rank is gone"},
+		{ExitInternal, "internal", "ranks disagree, or an internal invariant broke: please report it"},
+		{ExitStorage, "storage", "writing a checkpoint or a log failed (disk full, permissions)"},
+		{ExitStopped, "stopped", "stopped on request after a good checkpoint; run the same command again to go on"},
+		{ExitNumerics, "numerics", "loss or gradients are not finite, or the loss scale reached its floor"},
+		{ExitRecipe, "recipe", "the recipe is not valid; every problem is listed"},
+		{ExitTimeout, "timeout", "a deadline passed: a step, a collective or the start took too long"},
+	}
+}
+
+// CodeTable is the table as text, for help pages.
+func CodeTable() string {
+	var b strings.Builder
+	for _, c := range Codes() {
+		fmt.Fprintf(&b, "  %3d  %s\n", c.Code, c.Meaning)
+	}
+	b.WriteString("  128+n  killed by signal n\n")
+	return b.String()
+}
+
+// codeError gives an error an exit code without changing its text.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+func (e *codeError) Unwrap() error { return e.err }
+func (e *codeError) ExitCode() int { return e.code }
+
+// WithCode gives err an exit code; nil stays nil. Errors of other packages may have a method ExitCode() int instead, so
+// that they need not import this one.
+func WithCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &codeError{code, err}
+}
+
+// ExitCode finds the exit code of an error: that of the outermost error in the chain which has a method ExitCode() int, 124 for a
+// deadline that passed, otherwise 1; 0 for nil.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	var c interface{ ExitCode() int }
+	if errors.As(err, &c) {
+		return c.ExitCode()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return ExitTimeout
+	}
+	return ExitTraining
+}

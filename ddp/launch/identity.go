@@ -1,0 +1,150 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+)
+
+// The sources of an identity, in order of precedence.
+const (
+	SourceGotrain  = "gotrain"
+	SourceTorchrun = "torchrun"
+	SourceOpenMPI  = "openmpi"
+	SourcePMI      = "pmi"
+	SourceSlurm    = "slurm"
+	SourceSingle   = "single"
+)
+
+// Identity is who a process is within its job. A number that the launcher does not tell and that cannot be
+// derived is -1.
+type Identity struct {
+	Rank, World           int
+	LocalRank, LocalWorld int // within this machine; the local rank picks the device
+	NodeRank, Nodes       int // index of this machine, number of machines
+
+	// MasterAddr and MasterPort are where rank 0 can be reached; "" and 0 when nobody said. On one machine nothing needs them.
+	MasterAddr string
+	MasterPort int
+
+	// JobID is the same for all ranks of this machine and differs between jobs that run at the same time and between
+	// restarts. It is safe as a part of a file name.
+	JobID   string
+	Source  string // which launcher's variables were used, one of the Source constants
+	Restart int    // how often the launcher restarted the job
+}
+
+// String is the line that a run prints once: "rank 1 of 2 (local 1 of 2, node 0 of 1) from openmpi, job 1234".
+func (id Identity) String() string {
+	return fmt.Sprintf("rank %d of %d (local %d of %d, node %d of %d) from %s, job %s",
+		id.Rank, id.World, id.LocalRank, id.LocalWorld, id.NodeRank, id.Nodes, id.Source, id.JobID)
+}
+
+// Environ is the GOTRAIN_* contract that says the same to another process: WhoAmI over it returns the same numbers.
+func (id Identity) Environ() []string {
+	env := []string{
+		fmt.Sprintf("GOTRAIN_RANK=%d", id.Rank),
+		fmt.Sprintf("GOTRAIN_WORLD_SIZE=%d", id.World),
+		fmt.Sprintf("GOTRAIN_LOCAL_RANK=%d", id.LocalRank),
+		fmt.Sprintf("GOTRAIN_LOCAL_WORLD_SIZE=%d", id.LocalWorld),
+		fmt.Sprintf("GOTRAIN_RESTART=%d", id.Restart),
+		"GOTRAIN_JOB_ID=" + id.JobID,
+	}
+	if id.NodeRank >= 0 {
+		env = append(env, fmt.Sprintf("GOTRAIN_NODE_RANK=%d", id.NodeRank))
+	}
+	if id.Nodes > 0 {
+		env = append(env, fmt.Sprintf("GOTRAIN_NODES=%d", id.Nodes))
+	}
+	if id.MasterAddr != "" {
+		env = append(env, "GOTRAIN_MASTER_ADDR="+id.MasterAddr)
+	}
+	if id.MasterPort != 0 {
+		env = append(env, fmt.Sprintf("GOTRAIN_MASTER_PORT=%d", id.MasterPort))
+	}
+	return env
+}
+
+// Lookup finds a variable of the environment; os.LookupEnv is one.
+type Lookup func(name string) (value string, ok bool)
+
+// LookupIn makes a Lookup over a list of NAME=value; the last of equal names wins.
+func LookupIn(env []string) Lookup {
+	m := make(map[string]string, len(env))
+	for _, kv := range env {
+		for i := 0; i < len(kv); i++ {
+			if kv[i] == '=' {
+				m[kv[:i]] = kv[i+1:]
+				break
+			}
+		}
+	}
+	return func(k string) (string, bool) { v, ok := m[k]; return v, ok }
+}
+
+// EnvError says what is wrong with the environment that a launcher left. Its exit code is 64.
+type EnvError struct {
+	Source string // the launcher whose variables were found
+	Var    string // the variable that is missing or wrong
+	Msg    string
+	Hint   string
+}
+
+func (e *EnvError) Error() string {
+	s := fmt.Sprintf("launch: environment of %s: %s: %s", launcherName(e.Source), e.Var, e.Msg)
+	if e.Hint != "" {
+		s += "\nhint: " + e.Hint
+	}
+	return s
+}
+
+// ExitCode is 64.
+func (e *EnvError) ExitCode() int { return ExitUsage }
+
+func launcherName(source string) string {
+	switch source {
+	case SourceGotrain:
+		return "gotrain (GOTRAIN_*)"
+	case SourceTorchrun:
+		return "torchrun (RANK, WORLD_SIZE, LOCAL_RANK)"
+	case SourceOpenMPI:
+		return "Open MPI (OMPI_COMM_WORLD_*)"
+	case SourcePMI:
+		return "MPICH/Hydra (PMI_*)"
+	case SourceSlurm:
+		return "Slurm (SLURM_*)"
+	}
+	return source
+}
+
+// WhoAmI finds out who this process is. Use os.LookupEnv for the process's own environment. Errors are *EnvError.
+func WhoAmI(lookup Lookup) (Identity, error) {
+	return whoAmI(lookup, parentID)
+}
+
+// Self is WhoAmI over this process's environment.
+func Self() (Identity, error) { return WhoAmI(os.LookupEnv) }
+
+// whoAmI takes the parent's identity as a function, for it is the only thing that does not come from the environment.
+func whoAmI(lookup Lookup, parent func() string) (Identity, error) {
+	for _, s := range sources {
+		r := &reader{lookup: lookup, source: s.name}
+		if !s.present(r) {
+			continue
+		}
+		id := Identity{Source: s.name, NodeRank: -1, Nodes: -1}
+		s.read(r, &id)
+		if r.err == nil {
+			r.master(&id)
+			r.complete(&id)
+			id.JobID = jobID(r, id, parent)
+		}
+		if r.err != nil {
+			return Identity{}, r.err
+		}
+		return id, nil
+	}
+	r := &reader{lookup: lookup, source: SourceSingle}
+	id := Identity{World: 1, LocalWorld: 1, Nodes: 1, Source: SourceSingle}
+	id.JobID = jobID(r, id, parent)
+	return id, r.err
+}

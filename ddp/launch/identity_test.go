@@ -1,0 +1,156 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func fakeParent() string { return "777-1" }
+
+func env(s string) Lookup { return LookupIn(strings.Fields(s)) }
+
+func TestWhoAmI(t *testing.T) {
+	const (
+		slurm = "SLURM_JOB_ID=5 SLURM_PROCID=3 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_NTASKS=4 SLURM_TASKS_PER_NODE=2(x2) SLURM_JOB_NODELIST=n[07-08] "
+		step  = "SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 "
+		ompi  = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_NODE_RANK=1 PMIX_NAMESPACE=1226375169 "
+		torch = "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 GROUP_RANK=1 GROUP_WORLD_SIZE=2 MASTER_ADDR=h0 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none TORCHELASTIC_RESTART_COUNT=2 "
+		ours  = "GOTRAIN_RANK=1 GOTRAIN_WORLD_SIZE=2 GOTRAIN_LOCAL_RANK=1 GOTRAIN_LOCAL_WORLD_SIZE=2 GOTRAIN_JOB_ID=abc "
+	)
+	for _, c := range []struct {
+		name, env string
+		want      Identity
+	}{
+		{"gotrain", ours, Identity{1, 2, 1, 2, 0, 1, "", 0, "abc", SourceGotrain, 0}},
+		{"gotrain wins over all", ours + torch + ompi + slurm + step, Identity{1, 2, 1, 2, 0, 1, "h0", 29500, "abc", SourceGotrain, 0}},
+		{"torchrun", torch, Identity{5, 8, 1, 4, 1, 2, "h0", 29500, "torch-none-29500-2", SourceTorchrun, 2}},
+		{"torchrun wins over Open MPI", torch + ompi, Identity{5, 8, 1, 4, 1, 2, "h0", 29500, "torch-none-29500-2", SourceTorchrun, 2}},
+		{"by hand on one machine", "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1", Identity{1, 2, 1, 2, 0, 1, "", 0, "parent-777-1", SourceTorchrun, 0}},
+		{"open mpi", ompi, Identity{1, 2, 1, 2, 0, 1, "", 0, "ompi-1226375169", SourceOpenMPI, 0}},
+		{"open mpi within slurm, job id by hand", ompi + slurm + "GOTRAIN_JOB_ID=j GOTRAIN_MASTER_ADDR=m GOTRAIN_MASTER_PORT=1 MASTER_PORT=2",
+			Identity{1, 2, 1, 2, 0, 1, "m", 1, "j", SourceOpenMPI, 0}},
+		{"open mpi on two machines", "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_MCA_ess_base_jobid=9",
+			Identity{3, 4, 1, 2, 1, 2, "", 0, "ompi-9", SourceOpenMPI, 0}},
+		{"open mpi dealt round robin: node unknown", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2",
+			Identity{1, 4, 0, 2, -1, 2, "", 0, "parent-777-1", SourceOpenMPI, 0}},
+		{"hydra", "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2", Identity{0, 2, 0, 2, 0, 1, "", 0, "parent-777-1", SourcePMI, 0}},
+		{"newer hydra", "PMI_RANK=0 PMI_SIZE=2 PMI_LOCAL_RANK=0 PMI_LOCAL_SIZE=2", Identity{0, 2, 0, 2, 0, 1, "", 0, "parent-777-1", SourcePMI, 0}},
+		{"slurm", slurm + step, Identity{3, 4, 1, 2, 1, 2, "n07", 0, "slurm-5-0-0", SourceSlurm, 0}},
+		{"srun with pmi", slurm + step + "PMI_RANK=3 PMI_SIZE=4", Identity{3, 4, 1, 2, 1, 2, "n07", 0, "slurm-5-0-0", SourceSlurm, 0}},
+		{"alone", "PATH=/bin RANK=", Identity{0, 1, 0, 1, 0, 1, "", 0, "", SourceSingle, 0}},
+		{"shell of sbatch is no rank", slurm, Identity{0, 1, 0, 1, 0, 1, "", 0, "", SourceSingle, 0}},
+		{"interactive step of salloc is no rank", slurm + "SLURM_STEP_ID=4294967290 SLURM_STEP_NUM_TASKS=1", Identity{0, 1, 0, 1, 0, 1, "", 0, "", SourceSingle, 0}},
+	} {
+		got, err := whoAmI(env(c.env), fakeParent)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if c.want.Source == SourceSingle {
+			got.JobID = "" // holds the process number
+		}
+		if got != c.want {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWhoAmIErrors(t *testing.T) {
+	for _, c := range []struct{ env, variable, text string }{
+		{"GOTRAIN_RANK=0", "GOTRAIN_WORLD_SIZE", "not set, but other variables of this launcher are"},
+		{"GOTRAIN_WORLD_SIZE=2", "GOTRAIN_RANK", "not set"},
+		{"RANK=0", "WORLD_SIZE", "torchrun"},
+		{"RANK=0 WORLD_SIZE=2", "LOCAL_RANK", "one process per pod"},
+		{"WORLD_SIZE=2", "RANK", "not set"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0,1 LOCAL_WORLD_SIZE=2", "LOCAL_RANK", "a list (0,1)"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 GROUP_WORLD_SIZE=2", "LOCAL_WORLD_SIZE", "not set"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h", "MASTER_PORT", "not set"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=70000", "MASTER_PORT", "not a port"},
+		{"RANK=two WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "RANK", `"two" is not a number`},
+		{"RANK=-1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "RANK", "is not a number from 0 up"},
+		{"RANK=0 WORLD_SIZE=0 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "WORLD_SIZE", "not a number of processes"},
+		{"RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "RANK", "2 is not below WORLD_SIZE=2"},
+		{"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=1", "LOCAL_RANK", "1 is not below LOCAL_WORLD_SIZE=1"},
+		{"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4", "LOCAL_WORLD_SIZE", "4 is more than WORLD_SIZE=2"},
+		{"RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "LOCAL_RANK", "all 2 ranks are on one machine"},
+		{"RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=3 GROUP_WORLD_SIZE=2", "node rank", "3 is not below"},
+		{"RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_WORLD_SIZE=1", "number of nodes", "does not fit"},
+		{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE", "Open MPI"},
+		{"PMI_RANK=0 PMI_SIZE=2", "MPI_LOCALRANKID", "MPICH/Hydra"},
+		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2", "SLURM_LOCALID", "Slurm"},
+		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0", "SLURM_TASKS_PER_NODE", "not set"},
+		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_TASKS_PER_NODE=2(x", "SLURM_TASKS_PER_NODE", "cannot read"},
+		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=4 SLURM_TASKS_PER_NODE=2", "SLURM_NODEID", "not below the number of nodes"},
+	} {
+		id, err := whoAmI(env(c.env), fakeParent)
+		var e *EnvError
+		if !errors.As(err, &e) {
+			t.Errorf("%s: got %v, error %v", c.env, id, err)
+			continue
+		}
+		if e.Var != c.variable || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: wrong error: %v\nwant one about %s with %q", c.env, err, c.variable, c.text)
+		}
+		if ExitCode(fmt.Errorf("x: %w", err)) != ExitUsage {
+			t.Errorf("%s: exit code %d", c.env, ExitCode(err))
+		}
+	}
+}
+
+// FuzzWhoAmI: whatever the environment, either an error or numbers that fit together, and Environ says the same again.
+func FuzzWhoAmI(f *testing.F) {
+	f.Add("RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=h MASTER_PORT=1")
+	f.Add("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=5 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=prterun-h@1")
+	f.Add("PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2")
+	f.Add("SLURM_PROCID=2 SLURM_STEP_ID=0 SLURM_NTASKS=3 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_TASKS_PER_NODE=2,1 SLURM_JOB_NODELIST=a[1,3-4]b,c")
+	f.Add("GOTRAIN_RANK=0 GOTRAIN_WORLD_SIZE=1 GOTRAIN_LOCAL_RANK=0 GOTRAIN_LOCAL_WORLD_SIZE=1 GOTRAIN_NODES=1 GOTRAIN_JOB_ID=../x")
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := whoAmI(env(s), fakeParent)
+		if err != nil {
+			return
+		}
+		if id.Rank < 0 || id.Rank >= id.World || id.LocalRank < 0 || id.LocalRank >= id.LocalWorld || id.LocalWorld > id.World ||
+			id.NodeRank >= id.Nodes || id.Nodes < 1 {
+			t.Fatalf("%q: numbers do not fit: %+v", s, id)
+		}
+		if id.JobID == "" || len(id.JobID) > 64 || strings.ContainsAny(id.JobID, "/ \x00") || id.JobID[0] == '.' {
+			t.Fatalf("%q: job id %q is not fit for a file name", s, id.JobID)
+		}
+		again, err := WhoAmI(LookupIn(id.Environ()))
+		if err != nil {
+			t.Fatalf("%q: %+v does not survive Environ: %v", s, id, err)
+		}
+		id.Source = SourceGotrain
+		if again != id {
+			t.Fatalf("%q: Environ changed\n%+v to\n%+v", s, id, again)
+		}
+	})
+}
+
+func TestSafeName(t *testing.T) {
+	if a, b := safeName("a/b"), safeName("a_b"); a == b {
+		t.Errorf("different jobs share the name %s", a)
+	}
+	if got := safeName("j-1_2.3"); got != "j-1_2.3" {
+		t.Errorf("a good name was changed to %s", got)
+	}
+}
+
+func TestSlurmLists(t *testing.T) {
+	for in, want := range map[string]string{"node[03-05,9],x": "node03", "a,b": "a", "a": "a", "n[1,2]-eth0,q": "n1-eth0", "bad[1": "", "": ""} {
+		if got := firstHost(in); got != want {
+			t.Errorf("firstHost(%q) = %q, want %q", in, got, want)
+		}
+	}
+	got, ok := tasksPerNode("4(x2),2")
+	if !ok || fmt.Sprint(got) != "[4 4 2]" {
+		t.Errorf("tasksPerNode: %v %v", got, ok)
+	}
+	for _, bad := range []string{"", "x", "4(x", "4(x2", "4(x0)", "-1", "0", "1(x99999999)"} {
+		if got, ok := tasksPerNode(bad); ok {
+			t.Errorf("tasksPerNode(%q) = %v", bad, got)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package launch
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strings"
+)
+
+// jobID is the name that the ranks of one machine share. It comes from the launcher's own name of the job where it has one,
+// otherwise from the parent process, which is the same for all local ranks unless each is wrapped in a script of its own
+// (GOTRAIN_JOB_ID helps then).
+func jobID(r *reader, id Identity, parent func() string) string {
+	name := ""
+	switch {
+	case r.has("GOTRAIN_JOB_ID"):
+		return safeName(r.str("GOTRAIN_JOB_ID"))
+	case id.Source == SourceTorchrun && (r.has("TORCHELASTIC_RUN_ID") || id.MasterPort != 0):
+		// The run id of a static rendezvous is "none" for everybody, hence the port; a restarted group must not meet leftovers of the one before.
+		name = fmt.Sprintf("torch-%s-%d-%d", r.str("TORCHELASTIC_RUN_ID"), id.MasterPort, id.Restart)
+	case id.Source == SourceOpenMPI && r.has("PMIX_NAMESPACE"):
+		name = "ompi-" + r.str("PMIX_NAMESPACE")
+	case id.Source == SourceOpenMPI && r.has("OMPI_MCA_ess_base_jobid"):
+		name = "ompi-" + r.str("OMPI_MCA_ess_base_jobid")
+	case id.Source == SourceSlurm && (r.has("SLURM_JOB_ID") || r.has("SLURM_JOBID")):
+		job, step := r.str("SLURM_JOB_ID"), r.str("SLURM_STEP_ID")
+		if job == "" {
+			job = r.str("SLURM_JOBID")
+		}
+		if step == "" {
+			step = r.str("SLURM_STEPID")
+		}
+		name = fmt.Sprintf("slurm-%s-%s-%d", job, step, id.Restart)
+	case id.Source == SourceSingle:
+		name = fmt.Sprintf("single-%d", os.Getpid())
+	default:
+		name = "parent-" + parent()
+	}
+	return safeName(name)
+}
+
+// safeName makes a string fit for a part of a file name of at most 64 bytes; a changed one carries a hash so that
+// different names stay different.
+func safeName(s string) string {
+	clean := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' {
+			return c
+		}
+		return '_'
+	}, s)
+	if clean == s && len(s) <= 64 && !strings.HasPrefix(s, ".") {
+		return s
+	}
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	if len(clean) > 40 {
+		clean = clean[:40]
+	}
+	return fmt.Sprintf("j%s-%016x", clean, h.Sum64())
+}
+
+// parentID names the parent process; with its start time where the system tells it, for process numbers come back.
+func parentID() string {
+	pid := os.Getppid()
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		// The name in brackets may hold blanks; field 22 counted from the start is 20 after it.
+		s := string(b)
+		if i := strings.LastIndexByte(s, ')'); i >= 0 {
+			if f := strings.Fields(s[i+1:]); len(f) > 19 {
+				return fmt.Sprintf("%d-%s", pid, f[19])
+			}
+		}
+	}
+	return fmt.Sprint(pid)
+}

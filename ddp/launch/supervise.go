@@ -1,0 +1,430 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// DefaultGrace is how long ranks may take to end after they were asked to.
+const DefaultGrace = 30 * time.Second
+
+// Job says what to start on this machine. Argv and Ranks must be given.
+type Job struct {
+	Argv  []string // program and its arguments, the same for every rank
+	Env   []string // base environment as NAME=value; nil is this process's
+	Ranks int
+	JobID string        // common name of the ranks; "" makes one up
+	Grace time.Duration // from asking ranks to end until killing them; 0 is DefaultGrace
+	NoPin bool          // do not bind ranks to cores of their own
+
+	Stdout, Stderr io.Writer // nil is this process's
+
+	started func(rank, pid int) // tells tests
+}
+
+func (j *Job) fill() error {
+	if len(j.Argv) == 0 || j.Argv[0] == "" {
+		return WithCode(ExitUsage, errors.New("launch: no program to start"))
+	}
+	if j.Ranks < 1 || j.Ranks > 4096 {
+		return WithCode(ExitUsage, fmt.Errorf("launch: cannot start %d ranks\nhint: a number from 1 to 4096", j.Ranks))
+	}
+	if j.Env == nil {
+		j.Env = os.Environ()
+	}
+	if j.JobID == "" {
+		j.JobID = fmt.Sprintf("gotrain-%d-%x", os.Getpid(), time.Now().UnixNano())
+	}
+	j.JobID = safeName(j.JobID)
+	if j.Grace <= 0 {
+		j.Grace = DefaultGrace
+	}
+	if j.Stdout == nil {
+		j.Stdout = os.Stdout
+	}
+	if j.Stderr == nil {
+		j.Stderr = os.Stderr
+	}
+	return nil
+}
+
+// Supervise starts the ranks of a job and returns when all of them are gone: nil when each exited with 0, *StoppedError when they
+// ended on request, *Failure when one failed. It takes over TERM, INT, USR1, USR2, HUP and PIPE of this process meanwhile.
+// Cancelling ctx is like sending TERM.
+func Supervise(ctx context.Context, j Job) error {
+	if err := j.fill(); err != nil {
+		return err
+	}
+	s := &supervisor{Job: j, begin: time.Now(), exits: make(chan Outcome, j.Ranks), outGone: make(chan struct{}, 1)}
+	s.host, _ = os.Hostname()
+	s.console = &console{out: j.Stdout, err: j.Stderr, gone: func() { s.outGone <- struct{}{} }}
+
+	// Before the first rank starts, so that no signal falls into a gap.
+	sigs := make(chan os.Signal, 16)
+	signal.Notify(sigs, wanted()...)
+	defer signal.Stop(sigs)
+
+	done := make(chan struct{})
+	defer close(done)
+	if err := s.start(done); err != nil {
+		return err
+	}
+	s.watch(ctx, sigs)
+	s.sweep()
+	return s.result()
+}
+
+// wanted are the signals to take over. One that the process was started with ignored (nohup) stays ignored.
+func wanted() []os.Signal {
+	out := []os.Signal{syscall.SIGPIPE}
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// supervisor is a running job. All fields but those of the ranks are used by the goroutine of Supervise only.
+type supervisor struct {
+	Job
+	begin   time.Time
+	host    string
+	console *console
+	ranks   []*rank
+	pgid    int
+	pumps   sync.WaitGroup
+	exits   chan Outcome
+	outGone chan struct{} // nobody reads stdout any more
+
+	ended    []Outcome
+	asked    syscall.Signal // TERM or the user's signal, once ranks were asked to end
+	byUser   syscall.Signal // the user's request, 0 when a failure was the reason
+	killed   bool
+	ints     int
+	deadline <-chan time.Time
+}
+
+// rank is one started process.
+type rank struct {
+	cmd  *exec.Cmd
+	tail tail
+	gone bool
+	pipe []*os.File // read ends
+}
+
+// start spawns all ranks or none.
+func (s *supervisor) start(done <-chan struct{}) error {
+	errc := make(chan error)
+	go func() {
+		// The kernel sends the parent-death signal when the *thread* that forked ends, and a child inherits that thread's
+		// processors: so one thread forks all ranks, and lives as long as they do. It is not unlocked: its processor mask is changed.
+		runtime.LockOSThread()
+		err := s.spawnAll()
+		errc <- err
+		<-done
+	}()
+	if err := <-errc; err != nil {
+		s.kill()
+		for _, r := range s.ranks {
+			r.cmd.Wait()
+		}
+		s.drain()
+		return err
+	}
+	// Only now may ranks be reaped: until then even a dead first rank keeps the process group alive for the others to join.
+	for i, r := range s.ranks {
+		go func() { s.exits <- s.reap(i, r) }()
+	}
+	return nil
+}
+
+func (s *supervisor) spawnAll() error {
+	places := Share(allowed(os.Getpid()), s.Ranks)
+	for i := range s.Ranks {
+		p := places[i]
+		p.Threads = max(1, min(p.Threads, runtime.GOMAXPROCS(0)/s.Ranks))
+		if s.NoPin {
+			p.CPUs = nil
+		}
+		if err := s.spawn(i, p); err != nil {
+			return WithCode(ExitUsage, fmt.Errorf("launch: start rank %d: %w", i, err))
+		}
+	}
+	return nil
+}
+
+func (s *supervisor) spawn(i int, p Placement) error {
+	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
+	if cmd.Err != nil {
+		return cmd.Err
+	}
+	cmd.Env = s.environ(i, p)
+	cmd.SysProcAttr = sysProcAttr(s.pgid)
+	r := &rank{cmd: cmd}
+	prefix := ""
+	if i > 0 {
+		prefix = fmt.Sprintf("[rank %d] ", i)
+	}
+	var writeEnds []*os.File
+	defer func() {
+		for _, w := range writeEnds {
+			w.Close()
+		}
+	}()
+	for n, to := range []io.Writer{s.Stdout, s.Stderr} {
+		rd, wr, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		writeEnds = append(writeEnds, wr)
+		r.pipe = append(r.pipe, rd)
+		if n == 0 {
+			cmd.Stdout = wr
+		} else {
+			cmd.Stderr = wr
+		}
+		pm := &pump{console: s.console, to: to, prefix: prefix, tail: &r.tail, live: n == 0 && i == 0 && s.columns() > 0}
+		s.pumps.Go(func() { pm.run(rd) })
+	}
+	if err := bind(p.CPUs); err != nil {
+		fmt.Fprintf(s.Stderr, "[launch] cannot bind rank %d to processors %s: %v\n", i, FormatCPUs(p.CPUs), err)
+	}
+	if err := cmd.Start(); err != nil {
+		for _, f := range r.pipe {
+			f.Close()
+		}
+		return err
+	}
+	if s.pgid == 0 {
+		s.pgid = cmd.Process.Pid
+	}
+	s.ranks = append(s.ranks, r)
+	if s.started != nil {
+		s.started(i, cmd.Process.Pid)
+	}
+	return nil
+}
+
+// columns is the width of the terminal that stdout is, or 0.
+func (s *supervisor) columns() int {
+	if f, ok := s.Stdout.(*os.File); ok {
+		w, _ := Terminal(f, func(string) (string, bool) { return "", false })
+		return w
+	}
+	return 0
+}
+
+// environ is the environment of a rank: the base without another gotrain contract, and its own.
+func (s *supervisor) environ(i int, p Placement) []string {
+	id := Identity{Rank: i, World: s.Ranks, LocalRank: i, LocalWorld: s.Ranks, Nodes: 1, JobID: s.JobID}
+	ours := append(id.Environ(), fmt.Sprintf("GOTRAIN_THREADS=%d", p.Threads))
+	if p.CPUs != nil {
+		ours = append(ours, "GOTRAIN_CPUS="+FormatCPUs(p.CPUs))
+	}
+	if w := s.columns(); w > 0 && i == 0 {
+		ours = append(ours, fmt.Sprintf("GOTRAIN_COLUMNS=%d", w))
+	}
+	var env []string
+	for _, kv := range s.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		switch name {
+		case "GOTRAIN_RANK", "GOTRAIN_WORLD_SIZE", "GOTRAIN_LOCAL_RANK", "GOTRAIN_LOCAL_WORLD_SIZE", "GOTRAIN_NODE_RANK", "GOTRAIN_NODES",
+			"GOTRAIN_RESTART", "GOTRAIN_JOB_ID", "GOTRAIN_CPUS", "GOTRAIN_COLUMNS":
+			continue
+		case "GOTRAIN_THREADS": // the user's word counts
+			if value != "" {
+				ours = append(ours, kv)
+			}
+			continue
+		}
+		env = append(env, kv)
+	}
+	return append(env, ours...)
+}
+
+// reap waits for one rank.
+func (s *supervisor) reap(i int, r *rank) Outcome {
+	st, err := r.cmd.Process.Wait()
+	o := Outcome{Rank: i, PID: r.cmd.Process.Pid, After: time.Since(s.begin)}
+	if err != nil {
+		o.Code = ExitInternal
+		return o
+	}
+	o.Code = st.ExitCode()
+	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		o.Signal = ws.Signal()
+		o.Code = 128 + int(o.Signal)
+	}
+	return o
+}
+
+// watch passes signals on and takes note of ends until no rank is left.
+func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
+	cancelled := ctx.Done()
+	for len(s.ended) < s.Ranks {
+		select {
+		case o := <-s.exits:
+			s.ranks[o.Rank].gone = true
+			o.ByUs = o.Signal != 0 && (s.killed && o.Signal == syscall.SIGKILL || o.Signal == s.asked || o.Signal == s.byUser)
+			s.ended = append(s.ended, o)
+			if !o.OK() && s.asked == 0 {
+				s.ask(syscall.SIGTERM)
+			}
+		case sig := <-sigs:
+			s.signal(sig.(syscall.Signal))
+		case <-cancelled:
+			cancelled = nil
+			s.request(syscall.SIGTERM)
+		case <-s.outGone:
+			fmt.Fprintln(s.Stderr, "[launch] nobody reads the output any more: asking the ranks to stop")
+			s.request(syscall.SIGTERM)
+		case <-s.deadline:
+			s.deadline = nil
+			fmt.Fprintf(s.Stderr, "[launch] %s still running %v after they were asked to end: killing the group\n", s.alive(), s.Grace)
+			s.kill()
+		}
+	}
+}
+
+// signal acts on a signal of the user.
+func (s *supervisor) signal(sig syscall.Signal) {
+	switch sig {
+	case syscall.SIGPIPE: // comes with the write error that says the same
+	case syscall.SIGINT:
+		if s.ints++; s.ints > 1 {
+			s.byUser = sig
+			fmt.Fprintln(s.Stderr, "[launch] second interrupt: killing all ranks")
+			s.kill()
+			return
+		}
+		fmt.Fprintln(s.Stderr, "[launch] interrupt: waiting for the ranks to stop; interrupt again to kill them")
+		s.request(sig)
+	case syscall.SIGTERM, syscall.SIGHUP:
+		s.request(sig)
+	case syscall.SIGUSR1:
+		// An early warning (Slurm's --signal=USR1@120): ranks stop by themselves, and the time until the kill is the scheduler's business.
+		s.byUser = sig
+		s.send(sig)
+	default:
+		s.send(sig)
+	}
+}
+
+// request is a user's wish to end the job.
+func (s *supervisor) request(sig syscall.Signal) {
+	if s.byUser == 0 {
+		s.byUser = sig
+	}
+	s.ask(sig)
+}
+
+// ask tells the ranks to end and starts the clock.
+func (s *supervisor) ask(sig syscall.Signal) {
+	s.asked = sig
+	s.send(sig)
+	if s.deadline == nil && !s.killed {
+		s.deadline = time.After(s.Grace)
+	}
+}
+
+// send signals every rank that is left.
+func (s *supervisor) send(sig syscall.Signal) {
+	for _, r := range s.ranks {
+		if !r.gone {
+			r.cmd.Process.Signal(sig) // an error means that it is just ending
+		}
+	}
+}
+
+// kill ends the whole process group, children of ranks included.
+func (s *supervisor) kill() {
+	s.killed = true
+	if s.pgid != 0 {
+		syscall.Kill(-s.pgid, syscall.SIGKILL)
+	}
+}
+
+// alive names the ranks that still run.
+func (s *supervisor) alive() string {
+	var left []string
+	for i, r := range s.ranks {
+		if !r.gone {
+			left = append(left, fmt.Sprint(i))
+		}
+	}
+	if len(left) == 1 {
+		return "rank " + left[0] + " is"
+	}
+	return "ranks " + strings.Join(left, ", ") + " are"
+}
+
+// sweep makes sure that nothing of the job is left, also no child of a rank, and that all output is out.
+func (s *supervisor) sweep() {
+	until := time.Now().Add(2 * time.Second)
+	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil {
+		if time.Now().After(until) {
+			fmt.Fprintf(s.Stderr, "[launch] process group %d still has members after SIGKILL\n", s.pgid)
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.drain()
+}
+
+// drain waits for the last output. Pipes may be held open by a process that left the group; it is not waited for long.
+func (s *supervisor) drain() {
+	done := make(chan struct{})
+	go func() { s.pumps.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+	}
+	for _, r := range s.ranks {
+		for _, f := range r.pipe {
+			f.Close()
+		}
+	}
+	<-done
+}
+
+// result turns the ends of all ranks into one error.
+func (s *supervisor) result() error {
+	f, failed := first(s.ended)
+	if !failed {
+		for _, o := range s.ended {
+			if o.Code == ExitStopped {
+				return &StoppedError{Signal: s.byUser, Code: ExitStopped}
+			}
+		}
+		return nil
+	}
+	if s.ints > 1 && f.ByUs {
+		return &StoppedError{Signal: syscall.SIGINT, Code: 128 + int(syscall.SIGINT)}
+	}
+	if f.ByUs && f.Signal == s.byUser {
+		return &StoppedError{Signal: f.Signal, Code: f.Code}
+	}
+	fail := &Failure{Outcome: f, Host: s.host, Tail: s.ranks[f.Rank].tail.last()}
+	if f.ByUs && f.Signal == syscall.SIGKILL {
+		fail.Why = fmt.Sprintf("did not stop within %v of %s and was killed", s.Grace, unix.SignalName(s.asked))
+	}
+	for _, o := range s.ended {
+		if o.Rank != f.Rank {
+			fail.Rest = append(fail.Rest, o)
+		}
+	}
+	return fail
+}

@@ -1,0 +1,67 @@
+package ddp
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+)
+
+// Named is a piece of state with the name to report.
+type Named struct {
+	Name string
+	Mem  comm.Mem
+}
+
+// Broadcast copies rank 0's memory to all ranks: initial weights, optimizer state after a load. Every rank passes as many, of the same
+// sizes; a difference is an error that names it.
+func (e *Engine) Broadcast(ctx context.Context, state ...Named) error {
+	step, err := e.between("Broadcast")
+	if err != nil {
+		return err
+	}
+	for _, s := range state {
+		ctx, cancel := e.deadline(ctx)
+		err := comm.Wait(ctx)(e.comm.Broadcast(ctx, s.Mem, 0))
+		cancel()
+		if err != nil {
+			err = fmt.Errorf("ddp: rank %d step %d: broadcast of %s: %w", e.comm.Rank(), step, s.Name, err)
+			e.fail(err)
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckState makes sure that state is bit-equal on all ranks, by comparing checksums. The error (a *comm.ConsensusError inside) names the first
+// piece that differs and the ranks. It reads everything once at memory speed: cheap enough for every few hundred steps.
+func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
+	step, err := e.between("CheckState")
+	if err != nil {
+		return err
+	}
+	items := make([]comm.Item, len(state))
+	for i, s := range state {
+		h := s.Mem.Host()
+		if h == nil && s.Mem.Elems > 0 {
+			return fmt.Errorf("ddp: rank %d: the host cannot reach %s to check it", e.comm.Rank(), s.Name)
+		}
+		items[i] = comm.Item{Name: s.Name, Text: fmt.Sprintf("%v[%d] checksum %016x", s.Mem.DType, s.Mem.Elems, Checksum(h))}
+	}
+	ctx, cancel := e.deadline(ctx)
+	defer cancel()
+	if err := comm.Consensus(ctx, e.comm, "the state of training", items); err != nil {
+		err = fmt.Errorf("ddp: rank %d step %d: %w\nhint: something outside the engine changed it on one rank; the ranks no longer train one model", e.comm.Rank(), step, err)
+		e.fail(err)
+		return err
+	}
+	return nil
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum is a fast 64-bit checksum of memory: two CRCs that processors compute in hardware.
+func Checksum(b []byte) uint64 {
+	return uint64(crc32.Checksum(b, castagnoli))<<32 | uint64(crc32.ChecksumIEEE(b))
+}

@@ -1,0 +1,198 @@
+package ddp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/bucket"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// StepStats is what the reduction of one step cost.
+type StepStats struct {
+	Step     int64
+	Exposed  time.Duration // Wait blocked: communication that compute did not hide
+	Transfer time.Duration // moving and summing, over all buckets
+	Waited   time.Duration // waiting for the last rank to arrive, over all buckets
+	Bytes    int64         // reduced, padding included
+	Buckets  int
+}
+
+// step is the state of the step under way, guarded by Engine.mu.
+type step struct {
+	number  int64
+	open    bool // between Begin and Wait
+	last    bool // this micro-batch is reduced
+	missing []int
+	full    []bool
+	event   []npu.Event
+	seen    []bool // by parameter
+	issued  int    // buckets handed to the issuer: the next one in plan order
+	done    int    // buckets landed
+}
+
+func (s *step) init(p *bucket.Plan) {
+	s.missing = make([]int, len(p.Buckets))
+	s.full = make([]bool, len(p.Buckets))
+	s.event = make([]npu.Event, len(p.Buckets))
+	s.seen = make([]bool, len(p.Params))
+}
+
+// Begin opens a micro-batch of a step. Only with last set are its gradients reduced; Ready calls of earlier ones do nothing, and
+// they need no Wait. Step numbers are for messages and for Agree, which finds ranks that are out of step.
+func (e *Engine) Begin(number int64, last bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
+	}
+	s := &e.step
+	if s.open && s.last {
+		return fmt.Errorf("ddp: rank %d: Begin of step %d before Wait of step %d", e.comm.Rank(), number, s.number)
+	}
+	s.number, s.open, s.last = number, true, last
+	s.issued, s.done = 0, 0
+	e.stats = StepStats{Step: number}
+	clear(s.full)
+	clear(s.event)
+	clear(s.seen)
+	for k := range s.missing {
+		s.missing[k] = len(e.bkts[k].Places)
+	}
+	return nil
+}
+
+// Ready says that gradient i is complete in memory. When a bucket is full and those before it are issued, its reduction
+// starts; its memory must not be touched until it landed.
+func (e *Engine) Ready(i int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.accepting("Ready"); err != nil || !e.step.last {
+		return err
+	}
+	if i < 0 || i >= len(e.step.seen) {
+		return fmt.Errorf("ddp: rank %d: Ready of parameter %d of %d", e.comm.Rank(), i, len(e.step.seen))
+	}
+	if e.step.seen[i] {
+		return fmt.Errorf("ddp: rank %d step %d: gradient of %s is ready twice\nhint: a parameter that is used in several places must be handed in once, after its last use", e.comm.Rank(), e.step.number, e.plan.Params[i].Name)
+	}
+	e.step.seen[i] = true
+	k, _ := e.plan.Of(i)
+	if e.step.missing[k]--; e.step.missing[k] == 0 {
+		e.fill(k)
+	}
+	return nil
+}
+
+// ReadyBucket says that all gradients of bucket k will be complete when ev is reached (nil: they are complete). It is meant for an
+// executor that has just enqueued the kernel which completes the bucket: the engine's goroutine waits for the event, the caller does not.
+func (e *Engine) ReadyBucket(k int, ev npu.Event) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.accepting("ReadyBucket"); err != nil || !e.step.last {
+		return err
+	}
+	if k < 0 || k >= len(e.bkts) {
+		return fmt.Errorf("ddp: rank %d: ReadyBucket of bucket %d of %d", e.comm.Rank(), k, len(e.bkts))
+	}
+	if e.step.full[k] || e.step.missing[k] != len(e.bkts[k].Places) {
+		return fmt.Errorf("ddp: rank %d step %d: bucket %d (%s) is ready twice", e.comm.Rank(), e.step.number, k, e.bkts[k].Title)
+	}
+	e.step.missing[k] = 0
+	for _, pl := range e.bkts[k].Places {
+		e.step.seen[pl.Param] = true
+	}
+	e.step.event[k] = ev
+	e.fill(k)
+	return nil
+}
+
+func (e *Engine) accepting(call string) error {
+	if e.err != nil {
+		return e.err
+	}
+	if !e.step.open {
+		return fmt.Errorf("ddp: rank %d: %s outside of a step\nhint: call Begin first", e.comm.Rank(), call)
+	}
+	return nil
+}
+
+// fill marks bucket k full and hands on all that are next in plan order. See Note [order of reduction] in doc.go. The channel has
+// room for all buckets, so it never blocks.
+func (e *Engine) fill(k int) {
+	s := &e.step
+	s.full[k] = true
+	if e.cfg.Trace != nil {
+		now := time.Now()
+		e.cfg.Trace(Span{What: "ready", Step: s.number, Bucket: k, Begin: now, End: now})
+	}
+	for s.issued < len(s.full) && s.full[s.issued] {
+		e.issue <- ready{k: s.issued, step: s.number, event: s.event[s.issued]}
+		s.issued++
+	}
+}
+
+// Wait closes the step: it blocks until all buckets hold their sums and every OnBucket call returned. After a micro-batch that was not
+// the last it returns at once. A gradient that was never handed in is an error that names it, here and on the peers. When ctx ends first, its error
+// is returned and Wait may be called again.
+func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
+	begin := time.Now()
+	e.mu.Lock()
+	s := &e.step
+	switch {
+	case e.err != nil:
+		defer e.mu.Unlock()
+		return e.stats, e.err
+	case !s.open:
+		defer e.mu.Unlock()
+		return e.stats, fmt.Errorf("ddp: rank %d: Wait outside of a step\nhint: call Begin first", e.comm.Rank())
+	case !s.last:
+		defer e.mu.Unlock()
+		s.open = false
+		return e.stats, nil
+	case s.issued < len(s.full):
+		err := e.unready()
+		e.mu.Unlock()
+		e.fail(err)
+		return e.stats, err
+	}
+	number := s.number
+	e.mu.Unlock()
+
+	if len(e.bkts) > 0 {
+		select {
+		case <-e.landed:
+		case <-e.broken:
+			return e.stats, e.Err()
+		case <-ctx.Done():
+			return e.stats, fmt.Errorf("ddp: rank %d step %d: waiting for gradients: %w", e.comm.Rank(), number, context.Cause(ctx))
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.open = false
+	e.stats.Exposed = time.Since(begin)
+	if e.cfg.Trace != nil {
+		e.cfg.Trace(Span{What: "wait", Step: number, Bucket: -1, Begin: begin, End: begin.Add(e.stats.Exposed)})
+	}
+	return e.stats, e.err
+}
+
+// unready names the gradients that are missing at Wait.
+func (e *Engine) unready() error {
+	var names []string
+	for i, ok := range e.step.seen {
+		if !ok {
+			names = append(names, e.plan.Params[i].Name)
+		}
+	}
+	more := ""
+	if len(names) > 8 {
+		more = fmt.Sprintf(" and %d more", len(names)-8)
+		names = names[:8]
+	}
+	return fmt.Errorf("ddp: rank %d step %d: gradients never became ready: %s%s\nhint: a parameter that the loss does not use must be left out of Config.Params, or handed in with a zero gradient",
+		e.comm.Rank(), e.step.number, strings.Join(names, ", "), more)
+}
