@@ -58,6 +58,9 @@ func Check(op npu.Op) error {
 				return fmt.Errorf("ref: %s: argument %d has a negative dimension: %s", op.Kind, i, op)
 			}
 		}
+		if d.DType.Size() == 0 {
+			return fmt.Errorf("ref: %s: argument %d has no dtype: %s", op.Kind, i, op)
+		}
 	}
 	if s.check(c); c.err != nil {
 		return fmt.Errorf("ref: %s: %w: %s", op.Kind, c.err, op)
