@@ -1,0 +1,316 @@
+package images
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// FolderOptions say how pictures of a Folder become samples.
+type FolderOptions struct {
+	Transform Transform // required
+	Norm      Norm      // zero: values from 0 to 1
+	// Classes fixes the labels: the names of the sub-folders by label, usually those of the training set when this is the
+	// validation set. Nil: the sub-folders in alphabetical order, as torchvision numbers them.
+	Classes []string
+	// Decoder chooses the JPEG decoder; empty is Auto.
+	Decoder Backend
+	// MaxPixels refuses larger pictures; 0 is DefaultMaxPixels.
+	MaxPixels int
+	// Warn is told of files that are damaged but readable; it may be called from several goroutines. Nil ignores them, as Pillow does.
+	Warn func(path, message string)
+}
+
+// Folder is a data.Source of pictures laid out as ROOT/CLASS/FILE. Fields: image f32[3 H W], label i32.
+type Folder struct {
+	root    string
+	classes []string
+	files   []file
+	opt     FolderOptions
+	fields  []data.Field
+	planes  []*[256]float32
+	pool    pool[scratch]
+	backend Backend
+}
+
+type file struct {
+	name  string // within its class folder
+	label int32
+}
+
+// scratch is what loading one picture needs; one per goroutine that loads.
+type scratch struct {
+	dec  *Decoder
+	data []byte
+	pic  Picture
+	canvas
+}
+
+// keepBytes is the largest buffer kept from one picture to the next.
+const keepBytes = 64 << 20
+
+// NewFolder lists the pictures below root; it does not open them. Names decide only what is a picture (.jpg, .jpeg, .png, .gif in any case); formats
+// are told by content when a file is loaded. Names that begin with a dot, and files that are no pictures (.txt, .json …), are left out.
+//
+// It refuses, with the place: a root without class folders or with pictures beside them, an empty class, a folder in a class (often root is one level too
+// high), a class that Classes lacks, and picture formats that cannot be read (they would silently be missing from the training).
+func NewFolder(root string, o FolderOptions) (*Folder, error) {
+	if o.Transform == nil {
+		return nil, errors.New("images: a folder needs a transform, which gives its pictures one size")
+	}
+	if err := errors.Join(o.Transform.Check(), o.Norm.Check()); err != nil {
+		return nil, err
+	}
+	first, err := NewDecoder(o.Decoder)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{root: root, opt: o, backend: first.Backend()}
+	w, h := o.Transform.Size()
+	f.fields = imageFields(3, h, w)
+	f.planes = planes(o.Norm, 3)
+	first.MaxPixels = o.MaxPixels
+	f.pool.put(&scratch{dec: first})
+	if err := f.list(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func imageFields(c, h, w int) []data.Field {
+	return []data.Field{{Name: "image", Shape: []int{c, h, w}, DType: npu.F32}, {Name: "label", DType: npu.I32, Target: true}}
+}
+
+// planes gives the look-up tables of n output planes.
+func planes(norm Norm, n int) []*[256]float32 {
+	t := norm.table()
+	p := make([]*[256]float32, n)
+	for i := range p {
+		p[i] = &t[i]
+	}
+	return p
+}
+
+// list reads the directories.
+func (f *Folder) list() error {
+	dirs, loose, err := readDir(f.root)
+	if err != nil {
+		return fmt.Errorf("images: %w", err)
+	}
+	if len(dirs) == 0 {
+		return fmt.Errorf("images: %s has no class folders\nhint: pictures belong into %s, one folder a class", f.root, filepath.Join(f.root, "CLASS", "FILE.jpg"))
+	}
+	if len(loose) > 0 {
+		return fmt.Errorf("images: %s lies beside the class folders, so its class is unknown\nhint: move it into a class folder; is %s the right folder?",
+			filepath.Join(f.root, loose[0]), f.root)
+	}
+	f.classes = dirs
+	if f.opt.Classes != nil {
+		f.classes = f.opt.Classes
+		for _, d := range dirs {
+			if !slices.Contains(f.classes, d) {
+				return fmt.Errorf("images: class folder %s is not among the %d classes of the training set (%s)", filepath.Join(f.root, d), len(f.classes), shorten(f.classes))
+			}
+		}
+	}
+	var problems []error
+	for _, d := range dirs {
+		if err := f.listClass(d, int32(slices.Index(f.classes, d))); err != nil {
+			if problems = append(problems, err); len(problems) == 10 {
+				break
+			}
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	slices.SortStableFunc(f.files, func(a, b file) int { return cmp.Compare(a.label, b.label) })
+	return nil
+}
+
+func (f *Folder) listClass(class string, label int32) error {
+	dir := filepath.Join(f.root, class)
+	subs, names, err := readDir(dir)
+	if err != nil {
+		return fmt.Errorf("images: %w", err)
+	}
+	if len(subs) > 0 {
+		return fmt.Errorf("images: class folder %s holds a folder, %q\nhint: classes are one level deep; did you mean %s as the root?", dir, subs[0], dir)
+	}
+	count := len(f.files)
+	for _, n := range names {
+		f.files = append(f.files, file{n, label})
+	}
+	if len(f.files) == count {
+		return fmt.Errorf("images: class folder %s holds no pictures (.jpg, .jpeg, .png, .gif)\nhint: fill it or remove it", dir)
+	}
+	return nil
+}
+
+// readDir gives the folders and the pictures of a directory, sorted by name; symbolic links count as what they point at.
+func readDir(dir string) (dirs, pictures []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		mode := e.Type()
+		if mode&fs.ModeSymlink != 0 {
+			st, err := os.Stat(filepath.Join(dir, name))
+			if err != nil {
+				return nil, nil, err
+			}
+			mode = st.Mode().Type()
+		}
+		switch ext := strings.ToLower(filepath.Ext(name)); {
+		case mode.IsDir():
+			dirs = append(dirs, name)
+		case !mode.IsRegular(): // a pipe or a device: opening it could block
+		case ext == ".jpg" || ext == ".jpeg" || ext == ".png" || ext == ".gif":
+			pictures = append(pictures, name)
+		case slices.Contains(unreadable, ext):
+			return nil, nil, fmt.Errorf("%s: pictures in the format %s cannot be read\nhint: convert it to JPEG or PNG, or move it away", filepath.Join(dir, name), ext)
+		}
+	}
+	return dirs, pictures, nil
+}
+
+// unreadable lists what torchvision would load and gotrain cannot.
+var unreadable = []string{".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".jpe", ".jfif", ".avif", ".heic", ".jxl", ".jp2"}
+
+func shorten(names []string) string {
+	if len(names) > 6 {
+		return strings.Join(names[:5], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Name is "folder ROOT".
+func (f *Folder) Name() string { return "folder " + f.root }
+
+// Len is the number of pictures.
+func (f *Folder) Len() int { return len(f.files) }
+
+// Classes are the folder names by label.
+func (f *Folder) Classes() []string { return f.classes }
+
+// Fields are image and label.
+func (f *Folder) Fields() []data.Field { return f.fields }
+
+// Backend says which JPEG decoder is used: "turbo" or "go".
+func (f *Folder) Backend() Backend { return f.backend }
+
+// Path is the file of sample i.
+func (f *Folder) Path(i int) string {
+	return filepath.Join(f.root, f.classes[f.files[i].label], f.files[i].name)
+}
+
+// Label is the label of sample i, known without loading it.
+func (f *Folder) Label(i int) int { return int(f.files[i].label) }
+
+// Fingerprint hashes all names and the sizes of up to 4096 files, evenly chosen.
+func (f *Folder) Fingerprint() (string, error) {
+	h := fnv.New64a()
+	step := max(1, len(f.files)/4096)
+	for i, x := range f.files {
+		size := int64(-1)
+		if i%step == 0 {
+			st, err := os.Stat(f.Path(i))
+			if err != nil {
+				return "", fmt.Errorf("images: %w", err)
+			}
+			size = st.Size()
+		}
+		fmt.Fprintf(h, "%d/%s %d\n", x.label, x.name, size)
+	}
+	fmt.Fprintln(h, f.classes)
+	return fmt.Sprintf("%016x", h.Sum64()), nil
+}
+
+// Load decodes picture i, transforms and normalises it. Errors name the file.
+func (f *Folder) Load(_ context.Context, r *data.Rand, i int, dst [][]byte) error {
+	s := f.pool.get()
+	if s == nil {
+		dec, err := NewDecoder(f.backend)
+		if err != nil {
+			return err
+		}
+		dec.MaxPixels = f.opt.MaxPixels
+		s = &scratch{dec: dec}
+	}
+	defer f.pool.put(s)
+	path := f.Path(i)
+	if err := s.load(path, r, f, data.F32(dst[0])); err != nil {
+		return err
+	}
+	binary.NativeEndian.PutUint32(dst[1], uint32(f.files[i].label))
+	return nil
+}
+
+// load reads, decodes and renders one file.
+func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) error {
+	if err := s.read(path); err != nil {
+		return err
+	}
+	info, err := s.dec.Header(s.data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	view := f.opt.Transform.View(r, info.W, info.H)
+	denom := view.reduce(s.dec.scales(info))
+	warning, err := s.dec.Decode(s.data, info, denom, &s.pic)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if warning != "" && f.opt.Warn != nil {
+		f.opt.Warn(path, warning)
+	}
+	w, h := f.opt.Transform.Size()
+	s.render(&s.pic, denom, view, w, h, f.planes, dst)
+	if cap(s.pic.Pix) > keepBytes {
+		s.pic = Picture{}
+	}
+	s.dec.shrink()
+	return nil
+}
+
+// read reads a whole file into memory that is used again.
+func (s *scratch) read(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	const limit = 1 << 30
+	if st.Size() > limit {
+		return fmt.Errorf("%s has %d bytes, too many for a picture", path, st.Size())
+	}
+	s.data = sized(s.data, int(st.Size()))
+	if n, err := io.ReadFull(f, s.data); err != nil {
+		return fmt.Errorf("reading %s: byte %d of %d: %w", path, n, st.Size(), err)
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package images
+
+import "sync"
+
+// pool lends out scratch memory. Unlike sync.Pool it never lets go of it, so that steady state allocates nothing; it holds as many as were
+// ever in use at once.
+type pool[T any] struct {
+	mu   sync.Mutex
+	free []*T
+}
+
+// get gives a used one, or nil.
+func (p *pool[T]) get() *T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.free)
+	if n == 0 {
+		return nil
+	}
+	t := p.free[n-1]
+	p.free = p.free[:n-1]
+	return t
+}
+
+func (p *pool[T]) put(t *T) {
+	p.mu.Lock()
+	p.free = append(p.free, t)
+	p.mu.Unlock()
+}

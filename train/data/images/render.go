@@ -1,0 +1,154 @@
+package images
+
+import "fmt"
+
+// View says which part of a picture becomes the output: the region (X, Y, W, H), in pixels of the full picture and possibly fractional,
+// is resized to OutW × OutH, of which the window from (WinX, WinY) on is kept, mirrored if Flip.
+//
+// When the region's size equals OutW × OutH it is copied and may reach beyond the picture; there it is black.
+type View struct {
+	X, Y, W, H float64
+	OutW, OutH int
+	WinX, WinY int
+	Flip       bool
+	// Whole lets the filter read beyond the region, to the borders of the picture; a crop that is resized afterwards may not.
+	Whole bool
+}
+
+// copies says whether the view moves pixels without mixing them.
+func (v View) copies() bool {
+	return v.W == float64(v.OutW) && v.H == float64(v.OutH) && v.X == float64(int(v.X)) && v.Y == float64(int(v.Y))
+}
+
+// reduce is the greatest power of two, up to limit, by which the picture may be shrunk beforehand so that the region still has at least twice
+// the pixels that the output needs in each direction; then the result hardly differs (Pillow's reducing_gap is the same 2).
+func (v View) reduce(limit int) int {
+	d := 1
+	for 2*d <= limit && v.W >= float64(4*d*v.OutW) && v.H >= float64(4*d*v.OutH) {
+		d *= 2
+	}
+	return d
+}
+
+// Norm turns a byte v of channel c into (v/255 - Mean[c]) / Std[c].
+type Norm struct{ Mean, Std [3]float64 }
+
+// ImageNet is the normalisation of torchvision's pretrained models.
+var ImageNet = Norm{Mean: [3]float64{0.485, 0.456, 0.406}, Std: [3]float64{0.229, 0.224, 0.225}}
+
+// Check refuses what would divide by zero. The zero Norm means no normalisation and is fine.
+func (n Norm) Check() error {
+	for c, s := range n.Std {
+		if !(s > 0) && n != (Norm{}) {
+			return fmt.Errorf("images: standard deviation %v of channel %d must be positive", s, c)
+		}
+	}
+	return nil
+}
+
+// table maps bytes to floats, per channel.
+type table [3][256]float32
+
+func (n Norm) table() *table {
+	t := new(table)
+	if n == (Norm{}) {
+		n.Std = [3]float64{1, 1, 1}
+	}
+	for c := range t {
+		for v := range t[c] {
+			t[c][v] = float32((float64(v)/255 - n.Mean[c]) / n.Std[c])
+		}
+	}
+	return t
+}
+
+// canvas is the scratch memory of rendering.
+type canvas struct {
+	hor, ver weights
+	rows     []byte // after the horizontal pass
+	line     []byte
+}
+
+// render draws a view of src, which is the full picture shrunk by denom, into dst: len(lut) planes of outW × outH floats. A grey picture
+// fills every plane.
+func (c *canvas) render(src *Picture, denom int, v View, outW, outH int, lut []*[256]float32, dst []float32) {
+	if denom == 1 && v.copies() {
+		c.copyView(src, v, outW, outH, lut, dst)
+		return
+	}
+	s := float64(denom)
+	x0, y0 := v.X/s, v.Y/s
+	x1, y1 := min((v.X+v.W)/s, float64(src.W)), min((v.Y+v.H)/s, float64(src.H))
+	minX, maxX, minY, maxY := 0, src.W, 0, src.H
+	if !v.Whole {
+		minX, maxX = min(int(x0), src.W-1), min(ceil(x1), src.W)
+		minY, maxY = min(int(y0), src.H-1), min(ceil(y1), src.H)
+	}
+	c.hor.set(x0, x1, v.OutW, v.WinX, outW, minX, maxX)
+	c.ver.set(y0, y1, v.OutH, v.WinY, outH, minY, maxY)
+
+	first := c.ver.from[0]
+	last := c.ver.from[outH-1] + c.ver.n[outH-1]
+	stride := outW * src.C
+	c.rows = sized(c.rows, (last-first)*stride)
+	for y := first; y < last; y++ {
+		row := src.Pix[y*src.W*src.C:][:src.W*src.C]
+		if out := c.rows[(y-first)*stride:][:stride]; src.C == 3 {
+			c.hor.rowRGB(out, row)
+		} else {
+			c.hor.rowGray(out, row)
+		}
+	}
+	c.line = sized(c.line, stride)
+	for y := range outH {
+		column(c.line, c.rows[(c.ver.from[y]-first)*stride:], stride, c.ver.k[y*c.ver.stride:][:c.ver.n[y]])
+		emit(c.line, src.C, y, outW, outH, v.Flip, lut, dst)
+	}
+}
+
+func ceil(x float64) int {
+	n := int(x)
+	if float64(n) < x {
+		n++
+	}
+	return n
+}
+
+// copyView renders a view that needs no resize; outside the picture it is black.
+func (c *canvas) copyView(src *Picture, v View, outW, outH int, lut []*[256]float32, dst []float32) {
+	c.line = sized(c.line, outW*src.C)
+	left, top := int(v.X)+v.WinX, int(v.Y)+v.WinY
+	a, b := clamp(left, 0, src.W), clamp(left+outW, 0, src.W)
+	for y := range outH {
+		clear(c.line)
+		if sy := top + y; sy >= 0 && sy < src.H {
+			copy(c.line[(a-left)*src.C:], src.Pix[(sy*src.W+a)*src.C:(sy*src.W+b)*src.C])
+		}
+		emit(c.line, src.C, y, outW, outH, v.Flip, lut, dst)
+	}
+}
+
+// emit writes one interleaved row as floats into the planes of dst.
+func emit(line []byte, channels, y, w, h int, flip bool, lut []*[256]float32, dst []float32) {
+	for p, t := range lut {
+		out := dst[(p*h+y)*w:][:w]
+		px := line
+		if channels == 3 {
+			px = line[p:]
+		}
+		switch {
+		case flip:
+			for i := range out {
+				out[w-1-i] = t[px[i*channels]]
+			}
+		case channels == 3:
+			for i := range out {
+				out[i] = t[px[3*i]]
+			}
+		default:
+			for i := range out {
+				out[i] = t[px[i]]
+			}
+		}
+	}
+}
