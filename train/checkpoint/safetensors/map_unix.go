@@ -1,0 +1,37 @@
+//go:build unix
+
+package safetensors
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// mapFile maps a whole file, read-only.
+func mapFile(path string) ([]byte, func() error, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, nil, errors.New("not a regular file")
+	}
+	if st.Size() == 0 {
+		return nil, func() error { return nil }, nil // an empty mapping is an error of the system; the header check will speak
+	}
+	if int64(int(st.Size())) != st.Size() {
+		return nil, nil, errors.New("the file is larger than the address space")
+	}
+	raw, err := syscall.Mmap(int(f.Fd()), 0, int(st.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("mmap", err)
+	}
+	return raw, sync.OnceValue(func() error { return syscall.Munmap(raw) }), nil
+}
