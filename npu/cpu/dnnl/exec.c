@@ -1,3 +1,5 @@
+//go:build cgo && linux
+
 #include "lib.h"
 #include <stdlib.h>
 
@@ -20,10 +22,16 @@ gt_exec *gt_exec_new(gt_lib *l, const void *prim, int n, const int *ids, void *c
     return e;
 }
 
-int gt_exec_run(const gt_exec *e, void *stream) { return e->lib->primitive_execute(e->prim, stream, e->nargs, e->args); }
+// The signature of every command of the device's streams: see npu/cpu/command.h.
+int gt_exec_run(void *exec, void *stream) {
+    const gt_exec *e = exec;
+    return e->lib->primitive_execute(e->prim, stream, e->nargs, e->args);
+}
 
 void gt_exec_free(gt_exec *e) {
     if (!e) return;
     for (int i = 0; i < e->nargs; i++) e->lib->memory_destroy(e->args[i].memory);
     free(e);
 }
+
+void *gt_exec_run_address(void) { return (void *)gt_exec_run; }

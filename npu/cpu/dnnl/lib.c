@@ -1,3 +1,5 @@
+//go:build cgo && linux
+
 #define _GNU_SOURCE
 #include "lib.h"
 #include <dlfcn.h>
@@ -145,3 +147,4 @@ void gt_stream_free(gt_lib *l, void *s) { l->stream_destroy(s); }
 
 int gt_isa(gt_lib *l) { return l->isa(); }
 const char *gt_isa_name(gt_lib *l, int isa) { return l->isa_name ? l->isa_name(isa) : NULL; }
+int gt_tag(gt_lib *l, const char *name) { return find_tag(l, name); }

@@ -162,6 +162,9 @@ func (l *Lib) NewStream() (*Stream, error) {
 	return s, nil
 }
 
+// Handle is the library's own handle of the stream.
+func (s *Stream) Handle() unsafe.Pointer { return s.c }
+
 // Close frees the stream; idempotent.
 func (s *Stream) Close() {
 	if s.c != nil {

@@ -64,6 +64,7 @@ typedef struct gt_lib {
 gt_lib *gt_open(const char *path, char *err, size_t n);
 int gt_setenv(const char *key, const char *value);
 void gt_threads(gt_lib *l, int n);
+int gt_tag(gt_lib *l, const char *name); // -1: unknown
 int gt_isa(gt_lib *l);
 const char *gt_isa_name(gt_lib *l, int isa);
 int gt_stream(gt_lib *l, void **s);
@@ -107,6 +108,7 @@ typedef struct gt_exec {
     gt_arg args[];
 } gt_exec;
 gt_exec *gt_exec_new(gt_lib *l, const void *prim, int nargs, const int *ids, void *const *mds, void *const *ptrs, int *status);
-int gt_exec_run(const gt_exec *e, void *stream);
+int gt_exec_run(void *exec, void *stream);
+void *gt_exec_run_address(void);
 void gt_exec_free(gt_exec *e);
 #endif

@@ -1,3 +1,5 @@
+//go:build cgo && linux
+
 #include "lib.h"
 #include <stdlib.h>
 #include <string.h>

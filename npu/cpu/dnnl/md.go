@@ -3,6 +3,7 @@
 package dnnl
 
 // #include "lib.h"
+// #include <stdlib.h>
 import "C"
 
 import (
@@ -94,6 +95,17 @@ func (l *Lib) Blocked16(t DType, dims []int64) (*MD, error) {
 	return l.tagged(t, dims, l.c.tag_16c)
 }
 
+// Named describes a tensor in the layout that Tag named, if the library knows a format tag of that name.
+func (l *Lib) Named(t DType, dims []int64, tag string) (*MD, error) {
+	c := C.CString(tag)
+	defer C.free(unsafe.Pointer(c))
+	n := C.gt_tag(l.c, c)
+	if n < 0 {
+		return nil, fmt.Errorf("%w: a layout named %q", ErrUnsupported, tag)
+	}
+	return l.tagged(t, dims, n)
+}
+
 func (l *Lib) tagged(t DType, dims []int64, tag C.int) (*MD, error) {
 	if err := checkDims(dims); err != nil {
 		return nil, err
@@ -158,51 +170,81 @@ func (m *MD) Info() (Info, error) {
 }
 
 // Tag names the layout in the library's manner: letters of the dimensions from outermost to innermost, capital where a
-// dimension is also blocked, then the blocks, as in "ABcd16a16b". Strides with gaps are told after a colon. Equal tags, shapes and
-// types mean equal memory; "" means a layout that cannot be named.
+// dimension is also blocked, then the blocks, as in "ABcd16a16b". Dimensions of extent 1 come last, as their place means nothing.
+// Strides with gaps are told after a colon. Equal tags, shapes and types mean equal memory; "" means a layout that cannot be named.
 func (m *MD) Tag() string {
-	in, err := m.Info()
-	if err != nil || !in.Blocked || len(in.Dims) == 0 {
+	o, ok := m.order()
+	if !ok {
 		return ""
 	}
-	n := len(in.Dims)
-	outer := slices.Clone(in.Padded) // extent of each dimension over blocks
+	var s strings.Builder
+	for _, d := range o.dims {
+		c := byte('a' + d)
+		if slices.Contains(o.Index, int64(d)) {
+			c -= 'a' - 'A'
+		}
+		s.WriteByte(c)
+	}
+	for i, d := range o.Index {
+		fmt.Fprintf(&s, "%d%c", o.Blocks[i], 'a'+d)
+	}
+	if !o.dense {
+		fmt.Fprintf(&s, ":%v", o.Strides)
+	}
+	return s.String()
+}
+
+// Plain says whether the memory is row-major without gaps or padding.
+func (m *MD) Plain() bool {
+	o, ok := m.order()
+	if !ok || !o.dense || len(o.Blocks) > 0 || !slices.Equal(o.Dims, o.Padded) {
+		return false
+	}
+	last := -1
+	for _, d := range o.dims {
+		if o.Dims[d] != 1 {
+			if d < last {
+				return false
+			}
+			last = d
+		}
+	}
+	return true
+}
+
+type order struct {
+	Info
+	dims  []int // from outermost to innermost
+	dense bool
+}
+
+func (m *MD) order() (order, bool) {
+	in, err := m.Info()
+	if err != nil || !in.Blocked || len(in.Dims) == 0 {
+		return order{}, false
+	}
+	o := order{Info: in, dense: true}
+	outer := slices.Clone(in.Padded) // extent of each dimension in blocks
 	block := int64(1)
 	for i, d := range in.Index {
 		outer[d] /= in.Blocks[i]
 		block *= in.Blocks[i]
 	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
+	for d := range in.Dims {
+		o.dims = append(o.dims, d)
 	}
-	// Equal strides come from extents of 1: keep the dimension that extends outermost, else the order of the shape.
-	sort.SliceStable(order, func(i, j int) bool {
-		a, b := order[i], order[j]
-		if in.Strides[a] != in.Strides[b] {
-			return in.Strides[a] > in.Strides[b]
+	sort.SliceStable(o.dims, func(i, j int) bool {
+		a, b := o.dims[i], o.dims[j]
+		if (outer[a] == 1) != (outer[b] == 1) {
+			return outer[b] == 1
 		}
-		return outer[a] > outer[b]
+		return outer[a] != 1 && in.Strides[a] > in.Strides[b]
 	})
-	var s strings.Builder
-	dense := true
-	for k, d := range order {
-		want := block
-		for _, e := range order[k+1:] {
-			want *= outer[e]
-		}
-		dense = dense && (outer[d] == 1 || in.Strides[d] == want)
-		c := byte('a' + d)
-		if slices.Contains(in.Index, int64(d)) {
-			c -= 'a' - 'A'
-		}
-		s.WriteByte(c)
+	want := block
+	for i := len(o.dims) - 1; i >= 0; i-- {
+		d := o.dims[i]
+		o.dense = o.dense && (outer[d] == 1 || in.Strides[d] == want)
+		want *= outer[d]
 	}
-	for i, d := range in.Index {
-		fmt.Fprintf(&s, "%d%c", in.Blocks[i], 'a'+d)
-	}
-	if !dense {
-		fmt.Fprintf(&s, ":%v", in.Strides)
-	}
-	return s.String()
+	return o, true
 }

@@ -265,7 +265,7 @@ type Exec struct {
 // Bind fixes the arguments. The memory must stay where it is until Close.
 func (r *Prim) Bind(args []Arg) (*Exec, error) {
 	n := len(args)
-	ids, mds, ptrs := make([]C.int, n), make([]unsafe.Pointer, n), make([]unsafe.Pointer, n)
+	ids, mds, ptrs := make([]C.int, n+1), make([]unsafe.Pointer, n+1), make([]unsafe.Pointer, n+1)
 	for i, a := range args {
 		if a.MD == nil || a.Ptr == nil {
 			return nil, fmt.Errorf("dnnl: argument %d of %s has no descriptor or no memory", a.ID, r.pd.Impl())
@@ -278,15 +278,27 @@ func (r *Prim) Bind(args []Arg) (*Exec, error) {
 	if st != 0 {
 		return nil, statusErr("binding "+r.pd.Impl(), st)
 	}
-	return &Exec{prim: r, c: e}, nil
+	x := &Exec{prim: r, c: e}
+	runtime.SetFinalizer(x, (*Exec).Close)
+	return x, nil
 }
 
 // Run executes in the calling thread (and its OpenMP team). It allocates nothing.
 func (e *Exec) Run(s *Stream) error {
-	if st := C.gt_exec_run(e.c, s.c); st != 0 {
-		return statusErr(e.prim.pd.Impl(), st)
+	return e.Status(int(C.gt_exec_run(unsafe.Pointer(e.c), s.c)))
+}
+
+// Command is Run for a loop in C: status = fn(self, s.Handle()) with int (*fn)(void *self, void *stream). It is valid until Close.
+func (e *Exec) Command() (fn, self unsafe.Pointer) {
+	return C.gt_exec_run_address(), unsafe.Pointer(e.c)
+}
+
+// Status is the error that a status of Command means.
+func (e *Exec) Status(st int) error {
+	if st == 0 {
+		return nil
 	}
-	return nil
+	return statusErr(e.prim.pd.Impl(), C.int(st))
 }
 
 // Close frees the argument list; idempotent.

@@ -1,0 +1,13 @@
+// A stream's batch as C sees it: kernels of all packages have one signature, and one loop runs them.
+#ifndef GT_COMMAND_H
+#define GT_COMMAND_H
+#include <stdint.h>
+
+typedef int (*gt_fn)(void *self, void *stream);
+typedef struct { gt_fn fn; void *self; } gt_command;
+typedef struct { int64_t begin, dur; } gt_time; // nanoseconds, CLOCK_MONOTONIC
+
+// Runs n commands in order and stops at the first that fails. Returns how many succeeded; *status is that of the failed one.
+int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status);
+int64_t gt_now(void);
+#endif

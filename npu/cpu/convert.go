@@ -1,0 +1,86 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+import (
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+)
+
+var convertMaker = maker{choose: chooseConvert, build: buildConvert}
+
+// chooseConvert leaves concrete layouts as they are; a free output keeps the layout of the input and the other way round.
+func chooseConvert(d *Device, op npu.Op) (npu.Op, error) {
+	from, to := &op.In[0], &op.Out[0]
+	if from.Layout == npu.Any {
+		from.Layout = npu.Plain
+		if to.Layout != npu.Any && !isToken(to.Layout) {
+			from.Layout = to.Layout
+		}
+	}
+	if to.Layout == npu.Any {
+		to.Layout = from.Layout
+	}
+	_, _, err := d.convertMDs(op)
+	return op, err
+}
+
+// convertMDs describes both sides in the same number of dimensions: grouped weights have five.
+func (d *Device) convertMDs(op npu.Op) (from, to *dnnl.MD, err error) {
+	a, b := op.In[0], op.Out[0]
+	if a.Shape.Elems() == 0 {
+		return nil, nil, errNotMine
+	}
+	if a.Layout == b.Layout && !isToken(a.Layout) { // element for element: one long row is the fastest shape of it
+		flat := npu.Shape{int(a.Shape.Elems())}
+		a, b = npu.Desc{Shape: flat, DType: a.DType}, npu.Desc{Shape: flat, DType: b.DType}
+		if op.In[0].Layout == NChw16c {
+			na, err := d.Bytes(op.In[0])
+			if err != nil {
+				return nil, nil, err
+			}
+			a.Shape = npu.Shape{int(na) / a.DType.Size()}
+			b.Shape = a.Shape
+		}
+	}
+	if from, err = d.md(a); err != nil {
+		return nil, nil, err
+	}
+	if to, err = d.md(b); err != nil {
+		return nil, nil, err
+	}
+	return d.sameRank(a, from, b, to)
+}
+
+func (d *Device) sameRank(a npu.Desc, from *dnnl.MD, b npu.Desc, to *dnnl.MD) (*dnnl.MD, *dnnl.MD, error) {
+	fi, err := from.Info()
+	if err != nil {
+		return nil, nil, err
+	}
+	ti, err := to.Info()
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case len(fi.Dims) == len(ti.Dims):
+	case a.Layout == npu.Plain:
+		from, err = d.lib.Strided(fi.DType, ti.Dims, nil)
+	case b.Layout == npu.Plain:
+		to, err = d.lib.Strided(ti.DType, fi.Dims, nil)
+	default:
+		err = errNotMine
+	}
+	return from, to, err
+}
+
+func buildConvert(d *Device, op npu.Op) (body, error) {
+	from, to, err := d.convertMDs(op)
+	if err != nil {
+		return nil, err
+	}
+	pd, err := d.lib.Reorder(from, to, d.threads)
+	if err != nil {
+		return nil, notMine(err)
+	}
+	return newPrim(pd, primArg{dnnl.ArgSrc, from}, primArg{dnnl.ArgDst, to})
+}

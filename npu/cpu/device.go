@@ -1,0 +1,245 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+	"github.com/gotrain/gotrain/npu/ref"
+)
+
+func init() {
+	npu.Register("cpu", func(o npu.Options) (npu.Device, error) { return Open(o) })
+}
+
+var errClosed = errors.New("cpu: device is closed")
+
+// Device is the host as an npu.Device.
+type Device struct {
+	lib     *dnnl.Lib // nil when opened without
+	isa     string
+	threads int
+	cpus    []int
+	layout  npu.Layout // forced layout of activations; Any: by the table
+	opened  time.Time
+	peak    map[npu.DType]float64
+
+	mu         sync.Mutex
+	closed     bool
+	hasCompute bool // a stream has the device's threads
+	streams    map[*stream]bool
+	chosen     map[string]npu.Op  // Choose's answers by question
+	bodies     map[string]body    // prepared ops by op
+	mds        map[mdKey]*dnnl.MD // descriptors behind layout tokens
+}
+
+var _ npu.Device = (*Device)(nil)
+
+// Open opens the host. It fails where oneDNN cannot be loaded, unless Extra["onednn"] is "off".
+func Open(o npu.Options) (*Device, error) {
+	d := &Device{opened: time.Now(), streams: map[*stream]bool{}, chosen: map[string]npu.Op{}, bodies: map[string]body{}, mds: map[mdKey]*dnnl.MD{}}
+	if err := d.options(o); err != nil {
+		return nil, err
+	}
+	if o.Extra["onednn"] == "off" {
+		d.isa = "none"
+		return d, nil
+	}
+	if err := dnnl.Environment(d.threads, o.Share); err != nil {
+		return nil, fmt.Errorf("cpu: open: %w", err)
+	}
+	lib, err := dnnl.Open(o.Extra["onednn"])
+	if err != nil {
+		return nil, fmt.Errorf("cpu: open: %w", err)
+	}
+	d.lib, d.isa = lib, lib.ISA()
+	if o.Extra["calibrate"] == "true" {
+		if d.peak, err = d.calibrate(); err != nil {
+			d.Close()
+			return nil, fmt.Errorf("cpu: calibrate: %w", err)
+		}
+	}
+	return d, nil
+}
+
+func (d *Device) options(o npu.Options) error {
+	if o.Threads < 0 || o.Share < 0 {
+		return fmt.Errorf("cpu: open: %d threads shared by %d ranks: negative", o.Threads, o.Share)
+	}
+	var mine unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &mine); err != nil {
+		return fmt.Errorf("cpu: open: %w", err)
+	}
+	d.threads = o.Threads
+	switch {
+	case d.threads > 0:
+	case len(o.CPUs) > 0:
+		d.threads = len(o.CPUs)
+	default:
+		d.threads = max(1, mine.Count()/max(1, o.Share))
+	}
+	for _, c := range o.CPUs {
+		if c < 0 || c >= 1024 {
+			return fmt.Errorf("cpu: open: processor %d does not exist", c)
+		}
+	}
+	d.cpus = slices.Clone(o.CPUs)
+	d.layout = npu.Any
+	switch l := o.Extra["layout"]; l {
+	case "", "auto":
+	case string(NHWC), string(NChw16c):
+		d.layout = npu.Layout(l)
+	default:
+		return fmt.Errorf("cpu: open: unknown layout %q\nhint: one of auto, nhwc, nChw16c", l)
+	}
+	for k := range o.Extra {
+		if !slices.Contains([]string{"layout", "onednn", "calibrate"}, k) {
+			return fmt.Errorf("cpu: open: unknown option %q\nhint: one of layout, onednn, calibrate", k)
+		}
+	}
+	return nil
+}
+
+// Info describes the device; Peak is known only after calibration.
+func (d *Device) Info() npu.Info {
+	detail := "without oneDNN"
+	if d.lib != nil {
+		detail = fmt.Sprintf("oneDNN %s, %s", d.lib.Version(), d.isa)
+	}
+	plural := "s"
+	if d.threads == 1 {
+		plural = ""
+	}
+	info := npu.Info{Name: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak, Compute: []npu.DType{npu.F32}}
+	if d.bf16() {
+		info.Compute = append(info.Compute, npu.BF16)
+	}
+	var si unix.Sysinfo_t
+	if unix.Sysinfo(&si) == nil {
+		info.Memory = int64(si.Totalram) * int64(si.Unit)
+	}
+	return info
+}
+
+// bf16 says whether the library computes in bf16 faster than in f32.
+func (d *Device) bf16() bool {
+	return strings.Contains(d.isa, "bf16") || strings.Contains(d.isa, "amx") || strings.Contains(d.isa, "fp16")
+}
+
+func (d *Device) alive() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	return nil
+}
+
+// Has says whether Compile knows the kind: all kinds of npu/kinds.go, with every attribute named there.
+func (d *Device) Has(kind string, attrs npu.Attrs) bool { return ref.Has(kind, attrs) }
+
+// Choose asks the ways to execute the kind in their order.
+func (d *Device) Choose(op npu.Op) (npu.Op, error) {
+	if err := d.alive(); err != nil {
+		return npu.Op{}, err
+	}
+	if err := ref.Check(op); err != nil {
+		return npu.Op{}, fmt.Errorf("cpu: %w", err)
+	}
+	key := op.String()
+	d.mu.Lock()
+	got, ok := d.chosen[key]
+	d.mu.Unlock()
+	if ok {
+		return got.Clone(), nil
+	}
+	for _, m := range d.makers(op.Kind) {
+		got, err := m.choose(d, op.Clone())
+		if errors.Is(err, errNotMine) {
+			continue
+		}
+		if err != nil {
+			return npu.Op{}, fmt.Errorf("cpu: choose %s: %w", op, err)
+		}
+		d.mu.Lock()
+		d.chosen[key] = got.Clone()
+		d.mu.Unlock()
+		return got, nil
+	}
+	return npu.Op{}, fmt.Errorf("cpu: nothing executes %s", op)
+}
+
+// Compile prepares an op. Equal ops share what was prepared.
+func (d *Device) Compile(op npu.Op) (npu.Kernel, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	if err := ref.Check(op); err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
+	op = op.Clone()
+	k := &kernel{dev: d, op: op}
+	for i := range len(op.In) + len(op.Out) {
+		desc, _ := arg(op, i)
+		if desc.Layout == npu.Any {
+			return nil, fmt.Errorf("cpu: compile %s: argument %d has no concrete layout\nhint: compile what Choose returned", op, i)
+		}
+		n, err := d.Bytes(desc)
+		if err != nil {
+			return nil, fmt.Errorf("cpu: compile %s: argument %d: %w", op, i, err)
+		}
+		k.bytes = append(k.bytes, n)
+	}
+	key := op.String()
+	d.mu.Lock()
+	k.body = d.bodies[key]
+	d.mu.Unlock()
+	if k.body != nil {
+		return k, nil
+	}
+	for _, m := range d.makers(op.Kind) {
+		b, err := m.build(d, op)
+		if errors.Is(err, errNotMine) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cpu: compile %s: %w", op, err)
+		}
+		k.body = b
+		d.mu.Lock()
+		d.bodies[key] = b
+		d.mu.Unlock()
+		return k, nil
+	}
+	return nil, fmt.Errorf("cpu: nothing executes %s with these layouts\nhint: compile what Choose returned", op)
+}
+
+// Close ends the streams and forgets the kernels; idempotent. Buffers stay until their Free.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	var open []*stream
+	for s := range d.streams {
+		open = append(open, s)
+	}
+	d.mu.Unlock()
+	var errs []error
+	for _, s := range open {
+		errs = append(errs, s.Close())
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.chosen)
+	clear(d.bodies)
+	clear(d.mds)
+	return errors.Join(errs...)
+}

@@ -1,0 +1,40 @@
+// Package cpu is the host as a device: family "cpu". It exists in builds with cgo on linux/amd64 and linux/arm64; elsewhere the
+// package is empty and npu.Open("cpu") says so. Importing it registers the family.
+//
+//	import _ "github.com/gotrain/gotrain/npu/cpu"
+//	dev, err := npu.Open("cpu", npu.Options{Threads: 1})
+//
+// # Kernels
+//
+// An op is executed by the first of these that takes it:
+//
+//   - oneDNN, loaded at run time (package dnnl): convolution, matmul, pooling, softmax, conversion between layouts;
+//   - short C kernels (package kern) for what the library lacks or does slowly, batch normalisation first of all;
+//   - the plain-Go reference (package ref) on plain layouts, so that every kind of npu/kinds.go works.
+//
+// Kernel.Impl tells which: "dnnl:brgconv:avx512_core", "c:…", "go:…". A reference implementation of the library is refused
+// for convolutions and matmuls while another layout gives a fast one.
+//
+// # Layouts
+//
+// Activations live in Plain, [NHWC] or [NChw16c]; which of them a convolution gets is a measured table by instruction set and dtype.
+// Everything else keeps the layout of its large input. Weights live in the library's own layouts, named by tokens "w:…" that are
+// valid in this process only; pooling indices in "p:…".
+//
+// # Options
+//
+// Options.Threads, Share and CPUs are honoured. Options.Extra:
+//
+//   - layout: auto (default), nhwc or nChw16c: layout of activations, to measure with;
+//   - onednn: path of the library (default $GOTRAIN_ONEDNN, then the system's), or "off": work without it, hundreds of times slower;
+//   - calibrate: "true" measures Info.Peak with a short matmul at Open.
+//
+// # Threads and memory
+//
+// Each stream is an OS thread. The first stream of a device is the compute stream, whose thread owns the OpenMP team of Options.Threads; kernels on
+// other streams use one thread, as libgomp would otherwise start a team for each. A batch is executed by one C loop, so that the
+// goroutine gives the processor away once and not between kernels. Memory is mapped with huge pages, touched at once, and never
+// returned before Free: fresh memory is the dearest thing on a virtual machine.
+//
+// Pointers in a Bind may lie in buffers of other owners (shared memory of a transport) if Buffer.Host is not nil and is not Go heap.
+package cpu

@@ -1,0 +1,384 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+// #cgo CFLAGS: -O2 -Wall
+// #include "command.h"
+// #include <stdlib.h>
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+)
+
+const (
+	queueLen = 1024 // tasks; a full queue makes the caller wait
+	chunkLen = 256  // commands of one C call
+)
+
+// stream is an OS thread with a queue.
+//
+// After an error it skips work, as it would compute on garbage, until Sync has reported the error; events are still reached, carrying
+// the error to whoever waits for them, so that nobody hangs.
+type stream struct {
+	dev     *Device
+	name    string
+	threads int
+	compute bool  // has the device's threads
+	born    int64 // CLOCK_MONOTONIC, ns
+	queue   chan task
+	gone    chan struct{} // closed when the thread has ended
+	dnn     *dnnl.Stream  // nil without the library
+
+	commands *[chunkLen]C.gt_command // C memory
+	times    *[chunkLen]C.gt_time    // C memory
+
+	mu      sync.Mutex
+	changed sync.Cond // done or err changed, or a Sync's context ended
+	posted  uint64    // tasks enqueued and tasks done, ever
+	done    uint64
+	err     error
+	closing bool
+	profile bool
+	samples []npu.Sample
+
+	postMu sync.RWMutex // held for reading while a task is put into the queue, for writing by Close
+}
+
+// task is one entry of the queue, a value so that enqueueing allocates nothing.
+type task struct {
+	kind     taskKind
+	batch    []npu.Launch
+	dst, src []byte
+	fn       func() error
+	ev       *event
+	n        uint64 // number of the event's Record
+}
+
+type taskKind uint8
+
+const (
+	taskRun taskKind = iota
+	taskCopy
+	taskDo
+	taskRecord
+	taskWait
+)
+
+var _ npu.Stream = (*stream)(nil)
+
+// NewStream starts a thread. The first stream has all threads of the device, later ones have one.
+func (d *Device) NewStream(name string) (npu.Stream, error) {
+	s := &stream{dev: d, name: name, threads: 1, born: int64(C.gt_now()), queue: make(chan task, queueLen), gone: make(chan struct{})}
+	s.changed.L = &s.mu
+	if d.lib != nil {
+		var err error
+		if s.dnn, err = d.lib.NewStream(); err != nil {
+			return nil, fmt.Errorf("cpu: stream %s: %w", name, err)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	if !d.hasCompute {
+		d.hasCompute, s.compute, s.threads = true, true, d.threads
+	}
+	d.streams[s] = true
+	s.commands = (*[chunkLen]C.gt_command)(C.calloc(chunkLen, C.sizeof_gt_command))
+	s.times = (*[chunkLen]C.gt_time)(C.calloc(chunkLen, C.sizeof_gt_time))
+	started := make(chan error)
+	go s.loop(started)
+	return s, <-started
+}
+
+// prepare sets up the calling thread as the stream's.
+func (s *stream) prepare() error {
+	if cpus := s.dev.cpus; len(cpus) > 0 {
+		var set unix.CPUSet
+		for _, c := range cpus {
+			set.Set(c)
+		}
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("cpu: stream %s: cannot bind to processors %v: %w", s.name, cpus, err)
+		}
+	}
+	if s.dev.lib != nil {
+		s.dev.lib.SetThreads(s.threads)
+	}
+	return nil
+}
+
+func (s *stream) loop(started chan<- error) {
+	// Never unlocked: the thread has an affinity and an OpenMP team, and ends with the goroutine.
+	runtime.LockOSThread()
+	defer close(s.gone)
+	if err := s.prepare(); err != nil {
+		s.drop()
+		started <- err
+		return
+	}
+	started <- nil
+	for t := range s.queue {
+		s.mu.Lock()
+		failed, profile := s.err, s.profile
+		s.mu.Unlock()
+		var err error
+		if failed == nil || t.kind == taskRecord || t.kind == taskWait {
+			err = s.exec(t, failed, profile)
+		}
+		s.mu.Lock()
+		if err != nil && s.err == nil {
+			s.err = fmt.Errorf("cpu: stream %s: %w", s.name, err)
+		}
+		s.done++
+		s.mu.Unlock()
+		s.changed.Broadcast()
+	}
+	s.drop()
+}
+
+// drop frees what the thread used, once it is over.
+func (s *stream) drop() {
+	if s.dnn != nil {
+		s.dnn.Close()
+	}
+	C.free(unsafe.Pointer(s.commands))
+	C.free(unsafe.Pointer(s.times))
+	s.dev.mu.Lock()
+	delete(s.dev.streams, s)
+	if s.compute {
+		s.dev.hasCompute = false
+	}
+	s.dev.mu.Unlock()
+}
+
+// exec runs one task. A panic of a host function becomes the stream's error: it is not this goroutine's to die of.
+func (s *stream) exec(t task, failed error, profile bool) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	switch t.kind {
+	case taskRun:
+		return s.runBatch(t.batch, profile)
+	case taskCopy:
+		copy(t.dst, t.src)
+	case taskDo:
+		return t.fn()
+	case taskRecord:
+		t.ev.reach(t.n, failed)
+	case taskWait:
+		return t.ev.await(context.Background(), t.n)
+	}
+	return nil
+}
+
+// runBatch executes runs of C kernels by one C call each, so that the goroutine does not give its processor away and ask for it again
+// between kernels: with goroutines that decode images on all processors each return from C could wait for milliseconds.
+func (s *stream) runBatch(batch []npu.Launch, profile bool) error {
+	for i := 0; i < len(batch); {
+		n := 0
+		for n < chunkLen && i+n < len(batch) {
+			l := batch[i+n].(*launch) // Run checked
+			if l.fn == nil {
+				break
+			}
+			s.commands[n] = C.gt_command{fn: C.gt_fn(l.fn), self: l.self}
+			n++
+		}
+		var err error
+		if n > 0 {
+			err = s.runC(batch[i:i+n], profile)
+		} else {
+			n = 1
+			err = s.runGo(batch[i].(*launch), profile)
+		}
+		if err != nil {
+			return err
+		}
+		i += n
+	}
+	return nil
+}
+
+func (s *stream) runC(batch []npu.Launch, profile bool) error {
+	var stream unsafe.Pointer
+	if s.dnn != nil {
+		stream = s.dnn.Handle()
+	}
+	times := &s.times[0]
+	if !profile {
+		times = nil
+	}
+	var status C.int
+	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, &status))
+	if profile {
+		s.mu.Lock()
+		for i := range n {
+			s.samples = append(s.samples, npu.Sample{Launch: batch[i], Begin: time.Duration(int64(s.times[i].begin) - s.born), Dur: time.Duration(s.times[i].dur)})
+		}
+		s.mu.Unlock()
+	}
+	if n == len(batch) {
+		return nil
+	}
+	l := batch[n].(*launch)
+	return fmt.Errorf("%s: %w", l.kernel.op, l.runner.fault(int(status)))
+}
+
+func (s *stream) runGo(l *launch, profile bool) error {
+	begin := int64(C.gt_now())
+	if err := l.runner.run(); err != nil {
+		return fmt.Errorf("%s: %w", l.kernel.op, err)
+	}
+	if profile {
+		end := int64(C.gt_now())
+		s.mu.Lock()
+		s.samples = append(s.samples, npu.Sample{Launch: l, Begin: time.Duration(begin - s.born), Dur: time.Duration(end - begin)})
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// post enqueues, or returns the error that is pending.
+func (s *stream) post(t task) error {
+	s.postMu.RLock()
+	defer s.postMu.RUnlock()
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return fmt.Errorf("cpu: stream %s is closed", s.name)
+	}
+	if s.err != nil && t.kind != taskRecord && t.kind != taskWait {
+		defer s.mu.Unlock()
+		return s.err
+	}
+	s.posted++
+	s.mu.Unlock()
+	s.queue <- t
+	return nil
+}
+
+func (s *stream) Name() string { return s.name }
+
+func (s *stream) Run(batch []npu.Launch) error {
+	for i, l := range batch {
+		if l, ok := l.(*launch); !ok || l.kernel.dev != s.dev {
+			return fmt.Errorf("cpu: stream %s: launch %d of %d is of another device (%T)", s.name, i, len(batch), batch[i])
+		}
+	}
+	return s.post(task{kind: taskRun, batch: batch})
+}
+
+func (s *stream) CopyIn(dst npu.Ptr, src []byte) error {
+	d, err := span(dst, int64(len(src)))
+	if err != nil {
+		return fmt.Errorf("cpu: stream %s: copy in: %w", s.name, err)
+	}
+	return s.post(task{kind: taskCopy, dst: d, src: src})
+}
+
+func (s *stream) CopyOut(dst []byte, src npu.Ptr) error {
+	m, err := span(src, int64(len(dst)))
+	if err != nil {
+		return fmt.Errorf("cpu: stream %s: copy out: %w", s.name, err)
+	}
+	return s.post(task{kind: taskCopy, dst: dst, src: m})
+}
+
+func (s *stream) Copy(dst, src npu.Ptr, bytes int64) error {
+	d, err1 := span(dst, bytes)
+	m, err2 := span(src, bytes)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("cpu: stream %s: copy: %w", s.name, err)
+	}
+	return s.post(task{kind: taskCopy, dst: d, src: m})
+}
+
+func (s *stream) Do(fn func() error) error {
+	if fn == nil {
+		return fmt.Errorf("cpu: stream %s: nil host function", s.name)
+	}
+	return s.post(task{kind: taskDo, fn: fn})
+}
+
+func (s *stream) Record(e npu.Event) error {
+	ev, ok := e.(*event)
+	if !ok || ev.dev != s.dev {
+		return fmt.Errorf("cpu: stream %s: record of an event of another device (%T)", s.name, e)
+	}
+	n := ev.next()
+	err := s.post(task{kind: taskRecord, ev: ev, n: n})
+	if err != nil {
+		ev.reach(n, err) // nobody else will
+	}
+	return err
+}
+
+func (s *stream) Wait(e npu.Event) error {
+	ev, ok := e.(*event)
+	if !ok || ev.dev != s.dev {
+		return fmt.Errorf("cpu: stream %s: wait for an event of another device (%T)", s.name, e)
+	}
+	return s.post(task{kind: taskWait, ev: ev, n: ev.latest()})
+}
+
+// Sync waits for what was enqueued before it.
+func (s *stream) Sync(ctx context.Context) error {
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.changed.Broadcast()
+		})
+		defer stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for until := s.posted; s.done < until; s.changed.Wait() {
+		if ctx.Err() != nil {
+			return fmt.Errorf("cpu: sync of stream %s, %d tasks left: %w", s.name, until-s.done, context.Cause(ctx))
+		}
+	}
+	err := s.err
+	s.err = nil
+	return err
+}
+
+// Profile times kernels, not copies, host functions and events.
+func (s *stream) Profile(on bool) []npu.Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := s.samples
+	s.profile, s.samples = on, nil
+	return got
+}
+
+// Close lets the queue run dry and ends the thread; idempotent.
+func (s *stream) Close() error {
+	s.postMu.Lock()
+	s.mu.Lock()
+	first := !s.closing
+	s.closing = true
+	s.mu.Unlock()
+	if first {
+		close(s.queue)
+	}
+	s.postMu.Unlock()
+	<-s.gone
+	return nil
+}

@@ -1,0 +1,23 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+import "github.com/gotrain/gotrain/npu"
+
+// dnnlMakers are the kinds that the library executes.
+var dnnlMakers = map[string]maker{
+	npu.Conv2D: convMaker, npu.Conv2DBwdData: convMaker, npu.Conv2DBwdWeights: convMaker,
+	npu.MatMul:  matmulMaker,
+	npu.Convert: convertMaker,
+	npu.MaxPool: poolMaker, npu.MaxPoolBwd: poolMaker, npu.AvgPool: poolMaker, npu.AvgPoolBwd: poolMaker,
+	npu.Softmax: softmaxMaker, npu.SoftmaxBwd: softmaxMaker, npu.LogSoftmax: softmaxMaker, npu.LogSoftmaxBwd: softmaxMaker,
+}
+
+// makers are the ways to execute a kind, best first.
+func (d *Device) makers(kind string) []maker {
+	var list []maker
+	if m, ok := dnnlMakers[kind]; ok && d.lib != nil {
+		list = append(list, m)
+	}
+	return append(list, goMaker)
+}
