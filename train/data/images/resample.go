@@ -6,7 +6,8 @@ import "math"
 // k[i*stride:].
 //
 // The filter is Pillow's antialiased "bilinear": a triangle as wide as the scale, cut off at the border and normalised, in fixed point with
-// fracBits bits, rounded to 8 bits after each axis. Results are equal to Pillow's, bit for bit.
+// fracBits bits, rounded to 8 bits after each axis, rows first. Results are equal, bit for bit, to those of Pillow up to version 11; newer ones
+// sometimes begin with the columns and then differ by one level here and there.
 type weights struct {
 	from, n []int
 	k       []int32
