@@ -45,6 +45,34 @@ func (e *Engine) Agree(ctx context.Context, v Vote) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
+	return e.poll(ctx, step, v)
+}
+
+// Vote is Agree within a step, with Config.VoteFirst: after Begin of the last micro-batch, once the forward pass is done. The first bucket waits for
+// it, so that ranks keep one order of collectives and nobody updates a weight before all know the global count and that the loss is finite.
+func (e *Engine) Vote(ctx context.Context, v Vote) (Verdict, error) {
+	e.mu.Lock()
+	s := &e.step
+	switch {
+	case e.err != nil:
+		defer e.mu.Unlock()
+		return Verdict{}, e.err
+	case !e.cfg.VoteFirst || !s.open || !s.last || s.voted:
+		defer e.mu.Unlock()
+		return Verdict{}, fmt.Errorf("ddp: rank %d step %d: Vote out of place\nhint: set Config.VoteFirst and call it once, between Begin of the last micro-batch and Wait", e.comm.Rank(), s.number)
+	}
+	s.voted = true
+	step := s.number
+	e.mu.Unlock()
+	out, err := e.poll(ctx, step, v)
+	if err == nil {
+		e.voted <- struct{}{} // room for one; the issuer takes it before the first bucket
+	}
+	return out, err
+}
+
+// poll is the all-reduce behind Agree and Vote.
+func (e *Engine) poll(ctx context.Context, step int64, v Vote) (Verdict, error) {
 	w, rank := e.comm.Size(), e.comm.Rank()
 	m := e.ballot(2 + 2*w + len(v.Sums))
 	b := comm.View[float64](m)

@@ -35,6 +35,8 @@ type Config struct {
 	// OnBucket, if set, is called when bucket k holds its sum over ranks, in plan order, from the engine's own goroutine. It should
 	// enqueue work and return; an error breaks the engine. Wait returns after the last call.
 	OnBucket func(k int, m comm.Mem) error
+	// VoteFirst makes every reduction wait for a Vote in the same step.
+	VoteFirst bool
 	// Trace, if set, gets a Span for everything that the engine waits for. It is called from several goroutines.
 	Trace func(Span)
 	// Same are further things that all ranks must hold in common: version, hash of the recipe, …. New compares them.

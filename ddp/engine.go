@@ -27,6 +27,7 @@ type Engine struct {
 	issue  chan ready    // full buckets, in plan order
 	flight chan inFlight // issued buckets, in plan order
 	landed chan struct{} // one token: all buckets of the step landed
+	voted  chan struct{} // one token: the step was voted on
 	broken chan struct{} // closed with err
 
 	mu    sync.Mutex
@@ -60,7 +61,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.issue = make(chan ready, n)
 	e.flight = make(chan inFlight, n)
-	e.landed = make(chan struct{}, 1)
+	e.landed, e.voted = make(chan struct{}, 1), make(chan struct{}, 1)
 	e.broken = make(chan struct{})
 	e.step.init(plan)
 	e.wg.Add(2)

@@ -37,6 +37,13 @@ func (e *Engine) issuer() {
 		case <-e.broken:
 			return
 		}
+		if r.k == 0 && e.cfg.VoteFirst { // Note [order of reduction]
+			select {
+			case <-e.voted:
+			case <-e.broken:
+				return
+			}
+		}
 		f, err := e.start(r)
 		if err != nil {
 			e.fail(e.at(r.step, r.k, err))

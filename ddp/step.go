@@ -25,6 +25,7 @@ type step struct {
 	number  int64
 	open    bool // between Begin and Wait
 	last    bool // this micro-batch is reduced
+	voted   bool // Vote was called
 	missing []int
 	full    []bool
 	event   []npu.Event
@@ -53,7 +54,7 @@ func (e *Engine) Begin(number int64, last bool) error {
 		return fmt.Errorf("ddp: rank %d: Begin of step %d before Wait of step %d", e.comm.Rank(), number, s.number)
 	}
 	s.number, s.open, s.last = number, true, last
-	s.issued, s.done = 0, 0
+	s.issued, s.done, s.voted = 0, 0, false
 	e.stats = StepStats{Step: number}
 	clear(s.full)
 	clear(s.event)
