@@ -84,13 +84,16 @@ static int load_api(gt_lib *l, char *err, size_t n) {
     return 1;
 }
 
+const char *gt_tag_name(gt_lib *l, int tag) {
+    const char *s = tag < 4000 ? l->tag_name(tag) : NULL;
+    return s && strncmp(s, "unknown", 7) ? s : NULL;
+}
+
 // The numbers of format tags differ between versions; their names do not.
 static int find_tag(gt_lib *l, const char *name) {
-    for (int i = 2; i < 2000; i++) {
-        const char *s = l->tag_name(i);
-        if (!s || !strncmp(s, "unknown", 7)) break;
+    const char *s;
+    for (int i = 2; (s = gt_tag_name(l, i)); i++)
         if (!strcmp(s, name)) return i;
-    }
     return -1;
 }
 
@@ -147,4 +150,3 @@ void gt_stream_free(gt_lib *l, void *s) { l->stream_destroy(s); }
 
 int gt_isa(gt_lib *l) { return l->isa(); }
 const char *gt_isa_name(gt_lib *l, int isa) { return l->isa_name ? l->isa_name(isa) : NULL; }
-int gt_tag(gt_lib *l, const char *name) { return find_tag(l, name); }

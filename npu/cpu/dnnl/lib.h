@@ -64,7 +64,7 @@ typedef struct gt_lib {
 gt_lib *gt_open(const char *path, char *err, size_t n);
 int gt_setenv(const char *key, const char *value);
 void gt_threads(gt_lib *l, int n);
-int gt_tag(gt_lib *l, const char *name); // -1: unknown
+const char *gt_tag_name(gt_lib *l, int tag); // NULL: no such tag
 int gt_isa(gt_lib *l);
 const char *gt_isa_name(gt_lib *l, int isa);
 int gt_stream(gt_lib *l, void **s);

@@ -3,7 +3,6 @@
 package dnnl
 
 // #include "lib.h"
-// #include <stdlib.h>
 import "C"
 
 import (
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unsafe"
 )
 
@@ -95,15 +95,29 @@ func (l *Lib) Blocked16(t DType, dims []int64) (*MD, error) {
 	return l.tagged(t, dims, l.c.tag_16c)
 }
 
-// Named describes a tensor in the layout that Tag named, if the library knows a format tag of that name.
+// Named describes a tensor in the layout that Tag named, if the library knows a format tag for it.
 func (l *Lib) Named(t DType, dims []int64, tag string) (*MD, error) {
-	c := C.CString(tag)
-	defer C.free(unsafe.Pointer(c))
-	n := C.gt_tag(l.c, c)
-	if n < 0 {
-		return nil, fmt.Errorf("%w: a layout named %q", ErrUnsupported, tag)
+	// The library's name may order dimensions of extent 1 in another way; so each tag with the same blocks is tried.
+	blocks := tag[strings.IndexFunc(tag+"0", unicode.IsDigit):]
+	for i := C.int(2); ; i++ {
+		c := C.gt_tag_name(l.c, i)
+		if c == nil {
+			return nil, fmt.Errorf("%w: a layout named %q", ErrUnsupported, tag)
+		}
+		name := C.GoString(c)
+		if len(name) != len(tag) || !strings.HasSuffix(name, blocks) || !strings.EqualFold(sorted(name), sorted(tag)) {
+			continue
+		}
+		if m, err := l.tagged(t, dims, i); err == nil && m.Tag() == tag {
+			return m, nil
+		}
 	}
-	return l.tagged(t, dims, n)
+}
+
+func sorted(s string) string {
+	b := []byte(s)
+	slices.Sort(b)
+	return string(b)
 }
 
 func (l *Lib) tagged(t DType, dims []int64, tag C.int) (*MD, error) {
