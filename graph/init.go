@@ -1,0 +1,182 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Init says how a parameter starts. It is data: it can be printed and compared. Fill is a pure function of it, the seed and the
+// parameter's name, so every rank, in any order of layers, starts with the same numbers.
+type Init struct {
+	Dist Dist
+	A, B float64 // Constant: value A. Normal: mean A, deviation B. Uniform: A … B. The scaled ones: gain A.
+	Fan  Fan     // of the scaled ones
+}
+
+// Dist is a family of distributions.
+type Dist string
+
+// The families.
+const (
+	Constant      Dist = "constant"
+	Normal        Dist = "normal"
+	Uniform       Dist = "uniform"
+	TruncNormal   Dist = "trunc_normal"   // normal, drawn again outside two deviations
+	ScaledNormal  Dist = "scaled_normal"  // deviation gain/√fan
+	ScaledUniform Dist = "scaled_uniform" // limit gain·√(3/fan)
+)
+
+// Fan says which number of connections scales.
+type Fan string
+
+// Fan-in counts what one output sees, fan-out what sees one input; FanAvg is their mean.
+const (
+	FanIn  Fan = "in"
+	FanOut Fan = "out"
+	FanAvg Fan = "avg"
+)
+
+// Zeros starts with 0.
+func Zeros() Init { return Fixed(0) }
+
+// Ones starts with 1.
+func Ones() Init { return Fixed(1) }
+
+// Fixed starts with one value.
+func Fixed(v float64) Init { return Init{Dist: Constant, A: v} }
+
+// Gaussian is normal around 0.
+func Gaussian(std float64) Init { return Init{Dist: Normal, B: std} }
+
+// Truncated is normal around 0, cut off at two deviations.
+func Truncated(std float64) Init { return Init{Dist: TruncNormal, B: std} }
+
+// Between is uniform between lo and hi.
+func Between(lo, hi float64) Init { return Init{Dist: Uniform, A: lo, B: hi} }
+
+// KaimingNormal is for layers that a ReLU follows (arXiv 1502.01852): deviation √(2/fan).
+func KaimingNormal(f Fan) Init { return Init{Dist: ScaledNormal, A: math.Sqrt2, Fan: f} }
+
+// KaimingUniform has the same deviation as KaimingNormal.
+func KaimingUniform(f Fan) Init { return Init{Dist: ScaledUniform, A: math.Sqrt2, Fan: f} }
+
+// LeCunUniform is uniform in ±1/√fan_in: what PyTorch starts linear layers and their biases with.
+func LeCunUniform() Init { return Init{Dist: ScaledUniform, A: 1 / math.Sqrt(3), Fan: FanIn} }
+
+// XavierNormal is Glorot's (AISTATS 2010): deviation √(2/(fan_in+fan_out)).
+func XavierNormal() Init { return Init{Dist: ScaledNormal, A: 1, Fan: FanAvg} }
+
+// XavierUniform has the same deviation as XavierNormal.
+func XavierUniform() Init { return Init{Dist: ScaledUniform, A: 1, Fan: FanAvg} }
+
+// String prints what Init is, for logs and plans.
+func (i Init) String() string {
+	switch i.Dist {
+	case Constant:
+		return fmt.Sprintf("constant(%g)", i.A)
+	case ScaledNormal, ScaledUniform:
+		return fmt.Sprintf("%s(gain=%.4g, fan_%s)", i.Dist, i.A, i.Fan)
+	case TruncNormal:
+		return fmt.Sprintf("trunc_normal(std=%g)", i.B)
+	}
+	return fmt.Sprintf("%s(%g, %g)", i.Dist, i.A, i.B)
+}
+
+func (i Init) check(s npu.Shape) error {
+	switch i.Dist {
+	case Constant:
+	case Normal, TruncNormal:
+		if !(i.B >= 0) {
+			return fmt.Errorf("initialiser %s: the deviation is negative", i)
+		}
+	case Uniform:
+		if !(i.A <= i.B) {
+			return fmt.Errorf("initialiser %s: empty range", i)
+		}
+	case ScaledNormal, ScaledUniform:
+		if len(s) < 2 {
+			return fmt.Errorf("initialiser %s wants a shape [out in …], got %v", i, s)
+		}
+	default:
+		return errors.New("has no initialiser\nhint: graph.Zeros(), graph.KaimingNormal(graph.FanOut), …")
+	}
+	return nil
+}
+
+// fan counts connections of a weight [out in …]: what follows the second axis is the window.
+func (i Init) fan(s npu.Shape) float64 {
+	window := float64(s[2:].Elems())
+	in, out := float64(s[1])*window, float64(s[0])*window
+	switch i.Fan {
+	case FanIn:
+		return in
+	case FanOut:
+		return out
+	}
+	return (in + out) / 2
+}
+
+// Fill writes the start values of the parameter called name. dst is in the plain order of shape.
+func (i Init) Fill(dst []float32, shape npu.Shape, seed uint64, name string) error {
+	if err := i.check(shape); err != nil {
+		return fmt.Errorf("graph: parameter %q: %w", name, err)
+	}
+	if int64(len(dst)) != shape.Elems() {
+		return fmt.Errorf("graph: parameter %q: %d values for the shape %v", name, len(dst), shape)
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	r := draw{rand.NewPCG(seed, h.Sum64())}
+	mean, std, lo, hi := 0.0, i.B, i.A, i.B
+	switch i.Dist {
+	case Constant:
+		for k := range dst {
+			dst[k] = float32(i.A)
+		}
+		return nil
+	case Normal:
+		mean = i.A
+	case ScaledNormal:
+		std = i.A / math.Sqrt(i.fan(shape))
+	case ScaledUniform:
+		hi = i.A * math.Sqrt(3/i.fan(shape))
+		lo = -hi
+	}
+	for k := range dst {
+		switch i.Dist {
+		case Uniform, ScaledUniform:
+			dst[k] = float32(lo + (hi-lo)*r.unit())
+		case TruncNormal:
+			dst[k] = float32(std * r.truncated())
+		default:
+			dst[k] = float32(mean + std*r.normal())
+		}
+	}
+	return nil
+}
+
+// draw makes numbers from PCG, whose sequence is fixed by its definition; what is built on it is spelt out here, so that no release of
+// Go changes a start value.
+type draw struct{ pcg *rand.PCG }
+
+// unit is uniform in [0, 1).
+func (d draw) unit() float64 { return float64(d.pcg.Uint64()>>11) * 0x1p-53 }
+
+// normal is Box and Muller's.
+func (d draw) normal() float64 {
+	r := math.Sqrt(-2 * math.Log(1-d.unit()))
+	return r * math.Cos(2*math.Pi*d.unit())
+}
+
+func (d draw) truncated() float64 {
+	for {
+		if v := d.normal(); v >= -2 && v <= 2 {
+			return v
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package resnet
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/nn"
+)
+
+// Config describes a network. The zero value with a Depth is torchvision's (v1.5, 1000 classes).
+type Config struct {
+	Depth   int  // 18, 34, 50, 101 or 152; 0: Blocks and Bottleneck say it
+	Classes int  // 0 is 1000
+	Width   int  // channels of the first stage; 0 is 64
+	V1      bool // stride in the first 1x1 convolution of a bottleneck (arXiv 1512.03385) instead of the 3x3
+	// SmallStem is for images of about 32 pixels: a 3x3 convolution with stride 1 and no pooling.
+	SmallStem bool
+	// ZeroInitLast starts the last norm's weight of each block with 0 (arXiv 1706.02677).
+	ZeroInitLast bool
+	Eps          float64 // of the batch norms; 0 is 1e-5
+	Momentum     float64 // of the running statistics; 0 is 0.1
+
+	Blocks     [4]int // blocks of each stage, where Depth is 0
+	Bottleneck bool   // kind of block, where Depth is 0
+}
+
+var depths = map[int]struct {
+	blocks     [4]int
+	bottleneck bool
+}{
+	18: {[4]int{2, 2, 2, 2}, false}, 34: {[4]int{3, 4, 6, 3}, false},
+	50: {[4]int{3, 4, 6, 3}, true}, 101: {[4]int{3, 4, 23, 3}, true}, 152: {[4]int{3, 8, 36, 3}, true},
+}
+
+// check fills in defaults.
+func (c Config) check() (Config, error) {
+	if c.Depth != 0 {
+		d, ok := depths[c.Depth]
+		if !ok {
+			return c, fmt.Errorf("resnet: no depth %d\nhint: 18, 34, 50, 101 or 152, or set Blocks", c.Depth)
+		}
+		c.Blocks, c.Bottleneck = d.blocks, d.bottleneck
+	}
+	if c.Classes == 0 {
+		c.Classes = 1000
+	}
+	if c.Width == 0 {
+		c.Width = 64
+	}
+	for _, n := range c.Blocks {
+		if n < 1 {
+			return c, fmt.Errorf("resnet: neither Depth nor four Blocks are set")
+		}
+	}
+	if c.Classes < 1 || c.Width < 1 {
+		return c, fmt.Errorf("resnet: classes %d and width %d must be positive", c.Classes, c.Width)
+	}
+	if c.Eps < 0 || c.Momentum < 0 || c.Momentum > 1 {
+		return c, fmt.Errorf("resnet: eps %g or momentum %g out of range", c.Eps, c.Momentum)
+	}
+	return c, nil
+}
+
+// Build adds the network to b and returns the logits [N Classes] for images x [N C H W]. Parameters are named, and declared in the order, as in torchvision.
+// An error is b's sticky one.
+func Build(b *graph.Builder, x *graph.Node, cfg Config) *graph.Node {
+	c, err := cfg.check()
+	if err != nil {
+		b.Failf("%w", err)
+		return x
+	}
+	if c.SmallStem {
+		x = c.conv(c.Width, 3, 1).Apply(b, "conv1", x)
+	} else {
+		x = c.conv(c.Width, 7, 2).Apply(b, "conv1", x)
+	}
+	x = b.Relu(c.norm(false).Apply(b, "bn1", x))
+	if !c.SmallStem {
+		x = nn.MaxPool(3, 2, 1).Apply(b, "", x)
+	}
+	for stage, n := range c.Blocks {
+		b.In(fmt.Sprintf("layer%d", stage+1), func() {
+			for i := range n {
+				stride := 1
+				if i == 0 && stage > 0 {
+					stride = 2
+				}
+				b.In(fmt.Sprint(i), func() { x = c.block(b, x, c.Width<<stage, stride) })
+			}
+		})
+	}
+	return nn.Linear{Out: c.Classes}.Apply(b, "fc", b.GlobalAvgPool(x))
+}
+
+// conv is a convolution without bias, padded to keep the size at stride 1. Kaiming's initialiser counts the fan-out, as torchvision does.
+func (c Config) conv(out, kernel, stride int) nn.Conv2D {
+	return nn.Conv2D{Out: out, Kernel: kernel, Stride: stride, Pad: kernel / 2, Init: graph.KaimingNormal(graph.FanOut)}
+}
+
+func (c Config) norm(last bool) nn.BatchNorm {
+	return nn.BatchNorm{Eps: c.Eps, Momentum: c.Momentum, ZeroInit: last && c.ZeroInitLast}
+}
+
+// block is x + convolutions of x, where the shortcut is projected if the shape changes.
+func (c Config) block(b *graph.Builder, x *graph.Node, width, stride int) *graph.Node {
+	out := width
+	convs := []nn.Conv2D{c.conv(width, 3, stride), c.conv(width, 3, 1)}
+	if c.Bottleneck {
+		out = 4 * width
+		s1, s2 := 1, stride
+		if c.V1 {
+			s1, s2 = stride, 1
+		}
+		convs = []nn.Conv2D{c.conv(width, 1, s1), c.conv(width, 3, s2), c.conv(out, 1, 1)}
+	}
+	y := x
+	for i, conv := range convs {
+		last := i == len(convs)-1
+		y = conv.Apply(b, fmt.Sprintf("conv%d", i+1), y)
+		if y = c.norm(last).Apply(b, fmt.Sprintf("bn%d", i+1), y); !last {
+			y = b.Relu(y)
+		}
+	}
+	if stride != 1 || b.Dim(x, 1) != out {
+		b.In("downsample", func() {
+			x = c.conv(out, 1, stride).Apply(b, "0", x)
+			x = c.norm(false).Apply(b, "1", x)
+		})
+	}
+	return b.Relu(b.Add(y, x))
+}

@@ -1,0 +1,70 @@
+package nn
+
+import (
+	"strconv"
+
+	"github.com/gotrain/gotrain/graph"
+)
+
+// Layer is something with parameters under one name: it takes a tensor and gives one.
+type Layer interface {
+	// Apply builds the layer into b, with its parameters in the scope name.
+	Apply(b *graph.Builder, name string, x *graph.Node) *graph.Node
+}
+
+// Func is a layer without parameters.
+type Func func(b *graph.Builder, x *graph.Node) *graph.Node
+
+// Apply implements Layer.
+func (f Func) Apply(b *graph.Builder, _ string, x *graph.Node) *graph.Node { return f(b, x) }
+
+// Layers without parameters.
+var (
+	Relu          = Func((*graph.Builder).Relu)
+	Gelu          = Func((*graph.Builder).Gelu)
+	Silu          = Func((*graph.Builder).Silu)
+	Tanh          = Func((*graph.Builder).Tanh)
+	Sigmoid       = Func((*graph.Builder).Sigmoid)
+	Flatten       = Func((*graph.Builder).Flatten)
+	GlobalAvgPool = Func((*graph.Builder).GlobalAvgPool)
+)
+
+// Dropout zeroes elements with probability p in training.
+func Dropout(p float64) Layer {
+	return Func(func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Dropout(x, p) })
+}
+
+// MaxPool is a square maximum pooling.
+func MaxPool(kernel, stride, pad int) Layer {
+	return Func(func(b *graph.Builder, x *graph.Node) *graph.Node {
+		return b.MaxPool(x, graph.Pool{Kernel: graph.Square(kernel), Stride: graph.Square(stride), Pad: graph.Pad(pad)})
+	})
+}
+
+// AvgPool is a square average pooling; the padding does not count.
+func AvgPool(kernel, stride, pad int) Layer {
+	return Func(func(b *graph.Builder, x *graph.Node) *graph.Node {
+		return b.AvgPool(x, graph.Pool{Kernel: graph.Square(kernel), Stride: graph.Square(stride), Pad: graph.Pad(pad)})
+	})
+}
+
+// Sequential applies layers one after the other; layer i is called i, as in PyTorch.
+type Sequential []Layer
+
+// Apply implements Layer.
+func (s Sequential) Apply(b *graph.Builder, name string, x *graph.Node) *graph.Node {
+	b.In(name, func() {
+		for i, l := range s {
+			x = l.Apply(b, strconv.Itoa(i), x)
+		}
+	})
+	return x
+}
+
+// Residual is x + body(x), with the body's parameters under its own name.
+type Residual struct{ Body Layer }
+
+// Apply implements Layer.
+func (r Residual) Apply(b *graph.Builder, name string, x *graph.Node) *graph.Node {
+	return b.Add(r.Body.Apply(b, name, x), x)
+}

@@ -1,0 +1,43 @@
+package nn
+
+import (
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// BatchNorm is batch normalisation (arXiv 1502.03167) over axis 1 of [N C H W] or [N C], with the parameters weight and bias [C] (no weight decay) and
+// the states running_mean and running_var.
+type BatchNorm struct {
+	Eps      float64 // 0 is 1e-5
+	Momentum float64 // weight of the new batch in the running statistics; 0 is 0.1
+	ZeroInit bool    // weight starts with 0, so that a residual block starts as the identity
+	Frozen   bool    // running statistics are used in training too, and nothing is trained: for fine-tuning
+}
+
+// Apply implements Layer.
+func (n BatchNorm) Apply(b *graph.Builder, name string, x *graph.Node) *graph.Node {
+	var y *graph.Node
+	b.In(name, func() {
+		c := npu.Shape{b.Dim(x, 1)}
+		start := graph.Ones()
+		if n.ZeroInit {
+			start = graph.Zeros()
+		}
+		opts := append(frozen(n.Frozen), graph.NoDecay())
+		gamma, beta := b.Param("weight", c, start, opts...), b.Param("bias", c, graph.Zeros(), opts...)
+		mean, variance := b.State("running_mean", c, 0), b.State("running_var", c, 1)
+		eps, momentum := n.Eps, n.Momentum
+		if eps == 0 {
+			eps = 1e-5
+		}
+		if momentum == 0 {
+			momentum = 0.1
+		}
+		if n.Frozen {
+			y = b.BatchNormFrozen(x, gamma, beta, mean, variance, eps)
+		} else {
+			y = b.BatchNorm(x, gamma, beta, mean, variance, eps, momentum)
+		}
+	})
+	return y
+}
