@@ -125,6 +125,9 @@ func (p *Program) where(id plan.ID, add bool) npu.Ptr {
 // segments binds all launches, in runs that end where the host has something to do.
 func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 	cuts := make([][]int, len(p.plan.Steps))
+	if at := p.forwardEnd(); at >= 0 {
+		cuts[at] = append(cuts[at], Forward)
+	}
 	for k, group := range p.groups {
 		last := -1
 		for _, w := range group {
@@ -164,6 +167,18 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 		flush()
 	}
 	return out, nil
+}
+
+// Forward is the group that Run reports when all outputs are computed: loss, count and metrics may be read from then on.
+const Forward = -1
+
+// forwardEnd is the last step that makes an output, -1 where none is made.
+func (p *Program) forwardEnd() int {
+	end := -1
+	for _, o := range p.plan.Outputs {
+		end = max(end, p.plan.Tensors[o.Value].First)
+	}
+	return end
 }
 
 func (p *Program) launch(seg *segment, si int, work npu.Ptr, add bool) error {
@@ -251,7 +266,8 @@ func (p *Program) Output(name string) (at npu.Ptr, d npu.Desc, ok bool) {
 }
 
 // Run enqueues one pass. With add, gradients are added to their memory, else they overwrite it. After the launches that complete a group's gradients
-// were enqueued, ready(group) is called on this goroutine: record an event on the stream there. Run allocates nothing.
+// were enqueued, ready(group) is called on this goroutine: record an event on the stream there; ready(Forward) comes when the outputs are complete. Run
+// allocates nothing.
 func (p *Program) Run(s npu.Stream, add bool, ready func(group int) error) error {
 	if !p.bound {
 		return fmt.Errorf("graph: run before Bind")
