@@ -1,0 +1,55 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"syscall"
+)
+
+var (
+	// ErrNone says that the store holds no checkpoint at all: a new run.
+	ErrNone = errors.New("no checkpoint")
+	// ErrNoSpace says that the disk or the quota is full. Training can go on.
+	ErrNoSpace = errors.New("no space left")
+	// ErrDamaged says that the contents of a checkpoint are not what was saved.
+	ErrDamaged = errors.New("damaged")
+)
+
+// SaveError is why a checkpoint was not saved. The older checkpoints are as they were, so training can go on.
+type SaveError struct {
+	Step int64
+	Dir  string // where it should have gone
+	Err  error
+}
+
+func (e *SaveError) Error() string {
+	hint := ""
+	if errors.Is(e.Err, ErrNoSpace) {
+		hint = "\nhint: free space there, keep fewer checkpoints, or choose another directory; training goes on without this one"
+	}
+	return fmt.Sprintf("checkpoint: step %d was not saved to %s: %v%s", e.Step, e.Dir, e.Err, hint)
+}
+
+func (e *SaveError) Unwrap() error { return e.Err }
+
+// named gives the errors of a full disk their common name.
+func named(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}
+
+func damaged(format string, a ...any) error {
+	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, a...))
+}
+
+// unreadable tells what is gone or cut off, which is damage, from what the system will not give just now.
+func unreadable(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return damaged("%s: %w", name, err)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

@@ -1,0 +1,103 @@
+package checkpoint
+
+import (
+	"errors"
+	"io"
+	"os"
+)
+
+// FS is what the store needs of a file system. Names are paths of the host. OS is the real one; package faultfs has one
+// that crashes.
+type FS interface {
+	MkdirAll(dir string) error
+	// Create makes an empty file, in place of any that is there.
+	Create(name string) (File, error)
+	Open(name string) (Source, error)
+	// Rename is atomic, and to does not exist or is a file.
+	Rename(from, to string) error
+	// RemoveAll removes a file or a directory with all in it; nothing there is no error.
+	RemoveAll(name string) error
+	// ReadDir lists the names in a directory; the error of one that is not there is fs.ErrNotExist.
+	ReadDir(dir string) ([]string, error)
+	// SyncDir makes the entries of a directory durable.
+	SyncDir(dir string) error
+	// Free is the number of bytes that may still be written below dir, or -1 where that is not known.
+	Free(dir string) (int64, error)
+}
+
+// File is a file being written.
+type File interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// Source is a file being read.
+type Source interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// OS is the file system of the machine.
+type OS struct{}
+
+var _ FS = OS{}
+
+// MkdirAll, Create, Rename and RemoveAll are those of package os.
+func (OS) MkdirAll(dir string) error { return os.MkdirAll(dir, 0o777) }
+
+// Create makes an empty file.
+func (OS) Create(name string) (File, error) { return os.Create(name) }
+
+// Rename renames.
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// RemoveAll removes a tree.
+func (OS) RemoveAll(name string) error { return os.RemoveAll(name) }
+
+type osSource struct {
+	*os.File
+	size int64
+}
+
+func (s osSource) Size() int64 { return s.size }
+
+// Open opens a regular file for reading.
+func (OS) Open(name string) (Source, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = errors.New(name + " is not a regular file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return osSource{f, st.Size()}, nil
+}
+
+// ReadDir lists names.
+func (OS) ReadDir(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
+}
+
+// SyncDir syncs a directory.
+func (OS) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Free asks the system.
+func (OS) Free(dir string) (int64, error) { return free(dir) }

@@ -1,0 +1,191 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+)
+
+// Checkpoint is an open checkpoint whose every byte agreed with its manifest when it was opened.
+type Checkpoint struct {
+	Info
+	State    State
+	Manifest Manifest
+	files    map[string]*safetensors.File
+	sources  []Source
+}
+
+// File is a file of tensors, or nil where the checkpoint has none of that name.
+func (c *Checkpoint) File(name string) *safetensors.File { return c.files[name] }
+
+// Close closes the files.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, src := range c.sources {
+		errs = append(errs, src.Close())
+	}
+	c.sources = nil
+	return errors.Join(errs...)
+}
+
+// Report says how Latest came to its choice.
+type Report struct {
+	Chosen  string // name, "" where there was nothing to choose
+	Step    int64
+	Skipped []Skipped // newer ones that could not be used
+}
+
+// Skipped is a checkpoint that could not be used.
+type Skipped struct {
+	Name   string
+	Reason error
+}
+
+// FellBack says whether a newer checkpoint was passed over: worth a warning.
+func (r Report) FellBack() bool { return len(r.Skipped) > 0 }
+
+// String is the report for the log, a line for each checkpoint that was passed over.
+func (r Report) String() string {
+	var b strings.Builder
+	for _, s := range r.Skipped {
+		fmt.Fprintf(&b, "checkpoint %s cannot be used: %v\n", s.Name, s.Reason)
+	}
+	switch {
+	case r.Chosen == "":
+		b.WriteString("no checkpoint to continue from")
+	case r.FellBack():
+		fmt.Fprintf(&b, "falling back to checkpoint %s", r.Chosen)
+	default:
+		fmt.Fprintf(&b, "continuing from checkpoint %s", r.Chosen)
+	}
+	return b.String()
+}
+
+// Latest opens the newest checkpoint that verifies. The error is ErrNone where there is none at all; where there are some but none can be
+// used it is another one, so that a run is never begun anew by accident.
+func (s *Store) Latest(ctx context.Context) (*Checkpoint, Report, error) {
+	var r Report
+	infos, err := s.List(ctx)
+	if err != nil {
+		return nil, r, err
+	}
+	if len(infos) == 0 {
+		return nil, r, fmt.Errorf("checkpoint: %s: %w", s.root, ErrNone)
+	}
+	for i, in := range infos {
+		c, err := s.Load(ctx, in.Name)
+		if err == nil {
+			r.Chosen, r.Step = c.Name, c.Step
+			for _, in := range infos[i+1:] { // those without a readable manifest come last, but may have been newer
+				if in.Serial == 0 && in.Step >= c.Step {
+					r.Skipped = append(r.Skipped, Skipped{in.Name, in.Err})
+				}
+			}
+			return c, r, nil
+		}
+		if ctx.Err() != nil {
+			return nil, r, ctx.Err()
+		}
+		r.Skipped = append(r.Skipped, Skipped{in.Name, err})
+	}
+	return nil, r, fmt.Errorf("checkpoint: none of the %d in %s can be used:\n%s\nhint: restore one from a copy, or begin anew in another directory", len(infos), s.root, r)
+}
+
+// Load verifies and opens a certain checkpoint of the store.
+func (s *Store) Load(ctx context.Context, name string) (*Checkpoint, error) {
+	info, m := s.info(name)
+	if _, err := s.fs.ReadDir(info.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("checkpoint: there is no %s\nhint: %s", info.Path, s.have(ctx))
+	}
+	if info.Err != nil {
+		return nil, fmt.Errorf("checkpoint: %s: %w", info.Path, info.Err)
+	}
+	c := &Checkpoint{Info: info, Manifest: m, files: map[string]*safetensors.File{}}
+	for _, e := range m.Files {
+		if err := s.open(ctx, c, e); err != nil {
+			c.Close()
+			if ctx.Err() == nil && errors.Is(err, ErrDamaged) {
+				s.broken[name] = err
+			}
+			return nil, fmt.Errorf("checkpoint: %s: %w", info.Path, err)
+		}
+	}
+	return c, nil
+}
+
+// have lists what there is, for messages.
+func (s *Store) have(ctx context.Context) string {
+	infos, err := s.List(ctx)
+	if err != nil || len(infos) == 0 {
+		return "the store is empty"
+	}
+	var names []string
+	for _, in := range infos {
+		names = append(names, in.Name)
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// open verifies one file and makes it a part of the checkpoint.
+func (s *Store) open(ctx context.Context, c *Checkpoint, e Entry) error {
+	src, err := s.fs.Open(filepath.Join(c.Path, e.Name))
+	if err != nil {
+		return unreadable(e.Name, err)
+	}
+	c.sources = append(c.sources, src)
+	if err := verify(ctx, src, e); err != nil {
+		return err
+	}
+	switch {
+	case e.Name == StateFile:
+		raw := make([]byte, e.Size)
+		if _, err := io.ReadFull(io.NewSectionReader(src, 0, e.Size), raw); err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+		if c.State, err = decodeState(raw); err != nil {
+			return err
+		}
+		if c.State.Step != c.Step {
+			return damaged("%s is of step %d", e.Name, c.State.Step)
+		}
+	case strings.HasSuffix(e.Name, ".safetensors"):
+		f, err := safetensors.New(filepath.Join(c.Path, e.Name), src, e.Size)
+		if err != nil {
+			return damaged("%s: %w", e.Name, err)
+		}
+		c.files[e.Name] = f
+	}
+	return nil
+}
+
+// verify reads a file once against its size and checksum.
+func verify(ctx context.Context, src Source, e Entry) error {
+	if src.Size() != e.Size {
+		return damaged("%s has %d bytes, the manifest says %d", e.Name, src.Size(), e.Size)
+	}
+	sum := sha256.New()
+	buf := make([]byte, min(max(e.Size, 1), 1<<20))
+	for at := int64(0); at < e.Size; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := src.ReadAt(buf[:min(int64(len(buf)), e.Size-at)], at)
+		sum.Write(buf[:n])
+		at += int64(n)
+		if err != nil && at < e.Size {
+			return unreadable(e.Name, err)
+		}
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != e.SHA256 {
+		return damaged("%s does not have the contents that were saved (sha256 %.12s…, the manifest says %.12s…)", e.Name, got, e.SHA256)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// Prune removes all but the newest checkpoints, as many as the store keeps, and returns the names of what it removed. A checkpoint that is damaged, as far as is
+// known, does not count among the kept; it goes too once there are enough good ones. One that cannot be read for another reason stays. Save calls it.
+func (s *Store) Prune(ctx context.Context) ([]string, error) {
+	if s.keep == 0 {
+		return nil, nil
+	}
+	infos, err := s.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	good := 0
+	for _, in := range infos {
+		if in.Err == nil {
+			good++
+		}
+	}
+	if good < s.keep {
+		return nil, nil
+	}
+	var removed []string
+	var errs []error
+	kept := 0
+	for _, in := range infos {
+		if in.Err == nil && kept < s.keep {
+			kept++
+			continue
+		}
+		if in.Err != nil && !errors.Is(in.Err, ErrDamaged) {
+			continue // of a newer format, or not readable just now: not ours to judge
+		}
+		if err := s.remove(in.Name); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", in.Path, err))
+			continue
+		}
+		removed = append(removed, in.Name)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// remove takes the name away first, in one operation: a removal that a crash cuts short then leaves no half checkpoint, only
+// something to sweep.
+func (s *Store) remove(name string) error {
+	path := filepath.Join(s.root, name)
+	if err := s.fs.RemoveAll(path + ".tmp"); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(path, path+".tmp"); err != nil {
+		return err
+	}
+	delete(s.broken, name)
+	return s.fs.RemoveAll(path + ".tmp")
+}

@@ -1,0 +1,72 @@
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gotrain/gotrain/optim"
+)
+
+// Format is the version of the layout of checkpoints that this package writes. It reads this one and older ones.
+const Format = 1
+
+// State is what a training is besides its tensors. Everything that decides about the coming steps must be in it or be computed from it.
+type State struct {
+	Format  int       `json:"format"` // set by Save
+	Version string    `json:"version"`
+	Time    time.Time `json:"time"`
+
+	Step    int64 `json:"step"`    // optimizer steps done
+	Epoch   int64 `json:"epoch"`   // epochs done
+	Samples int64 `json:"samples"` // samples seen by all ranks together
+
+	OptimizerSteps int64             `json:"optimizer_steps"` // those that were not skipped
+	Scaler         optim.ScalerState `json:"scaler"`
+	Sampler        json.RawMessage   `json:"sampler,omitempty"` // place in the data, as package data writes it
+	RNG            map[string]string `json:"rng,omitempty"`     // state of every generator that is not a function of seed and step
+
+	World        int `json:"world"` // ranks
+	MicroBatch   int `json:"micro_batch"`
+	Accumulation int `json:"accumulation"`
+
+	// Fingerprints name what must be equal for an exact resume: "model", "buckets", "data", ….
+	Fingerprints map[string]string  `json:"fingerprints,omitempty"`
+	Recipe       string             `json:"recipe,omitempty"` // as resolved and run
+	Metrics      map[string]float64 `json:"metrics,omitempty"`
+
+	// Extra is for state of consumers that this package does not know.
+	Extra map[string]json.RawMessage `json:"extra,omitempty"`
+}
+
+func (s State) encode() ([]byte, error) {
+	s.Format = Format
+	if s.Time.IsZero() {
+		s.Time = time.Now()
+	}
+	s.Time = s.Time.UTC().Truncate(time.Second)
+	if s.Step < 0 || s.Epoch < 0 {
+		return nil, fmt.Errorf("step %d and epoch %d must not be negative", s.Step, s.Epoch)
+	}
+	raw, err := json.MarshalIndent(s, "", "  ")
+	return append(raw, '\n'), err
+}
+
+func decodeState(raw []byte) (State, error) {
+	var s State
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, fmt.Errorf("%s: %w", StateFile, err)
+	}
+	return s, checkFormat(StateFile, s.Format)
+}
+
+func checkFormat(file string, format int) error {
+	if format < 1 {
+		return errors.New(file + ": no format number")
+	}
+	if format > Format {
+		return fmt.Errorf("%s: format %d is newer than the %d that this program reads\nhint: use the version of gotrain that wrote it, or a later one", file, format, Format)
+	}
+	return nil
+}
