@@ -1,0 +1,139 @@
+// Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	what      string
+	dtypes    string
+	ranks     string
+	batch     int
+	warm      int
+	steps     int
+	rounds    int
+	disturbed float64
+	timeout   time.Duration
+	gotrain   string
+	bench     string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "compare:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	var o options
+	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
+	fs.SetOutput(progress)
+	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure: step, allreduce, or both")
+	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
+	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; the all-reduce takes 2 and 4 ranks")
+	fs.IntVar(&o.batch, "batch", 16, "images a rank")
+	fs.IntVar(&o.warm, "warm", 4, "steps before measuring")
+	fs.IntVar(&o.steps, "steps", 8, "steps measured in a run")
+	fs.IntVar(&o.rounds, "rounds", 3, "runs of each contestant, in turn")
+	fs.Float64Var(&o.disturbed, "disturbed", 5, "percent of CPU time used by others that spoils a run")
+	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "limit of a single run")
+	fs.StringVar(&o.gotrain, "gotrain", "", "command line of gotrain with {world} {threads} {batch} {dtype} {steps} {jsonl}; empty: build it from this checkout")
+	fs.StringVar(&o.bench, "bench", "bench", "the folder bench of the project, with the peers' programs")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	settings, err := o.settings()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, machine())
+	h := &harness{ctx: ctx, o: o, out: out, progress: progress}
+	if h.scratch, err = os.MkdirTemp("", "gotrain-compare-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(h.scratch)
+	for _, what := range strings.Split(o.what, ",") {
+		switch what {
+		case "step":
+			err = h.steps(settings)
+		case "allreduce":
+			err = h.allreduce([]int{2, 4})
+		default:
+			err = fmt.Errorf("-what %q: only step and allreduce can be measured", what)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setting is one way to train.
+type setting struct {
+	World, Threads, Batch, Warm, Steps int
+	DType                              string
+}
+
+func (s setting) String() string { return fmt.Sprintf("%s %dx%d", s.DType, s.World, s.Threads) }
+
+// settings crosses the flags.
+func (o options) settings() ([]setting, error) {
+	var out []setting
+	if o.batch < 1 || o.warm < 1 || o.steps < 1 || o.rounds < 1 {
+		return nil, errors.New("-batch, -warm, -steps and -rounds must be at least 1")
+	}
+	for _, d := range strings.Split(o.dtypes, ",") {
+		if d != "f32" && d != "bf16" {
+			return nil, fmt.Errorf("-dtype %q: only f32 and bf16 are compared", d)
+		}
+		for _, r := range strings.Split(o.ranks, ",") {
+			s := setting{Batch: o.batch, Warm: o.warm, Steps: o.steps, DType: d}
+			if _, err := fmt.Sscanf(r+"\n", "%dx%d\n", &s.World, &s.Threads); err != nil || s.World < 1 || s.Threads < 1 {
+				return nil, fmt.Errorf("-ranks %q: write RANKSxTHREADS, such as 2x1", r)
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// machine says where the numbers come from.
+func machine() string {
+	model := "unknown CPU"
+	b, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
+			model = strings.TrimSpace(v)
+			break
+		}
+	}
+	var isa []string
+	for _, f := range []string{"avx2", "avx512f", "avx512_bf16", "amx_bf16"} {
+		if strings.Contains(string(b), " "+f+" ") {
+			isa = append(isa, f)
+		}
+	}
+	return fmt.Sprintf("machine: %s, %d CPUs, %s/%s, %s", model, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, strings.Join(isa, " "))
+}
+
+// peer is the path of a program in bench/peer.
+func (h *harness) peer(name string) string { return filepath.Join(h.o.bench, "peer", name) }

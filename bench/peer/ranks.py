@@ -1,0 +1,64 @@
+# Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
+"""Start the ranks of a peer benchmark on this machine, each in its own tuned environment. No torch in here: OpenMP and malloc read
+their variables when a process starts, so they must be set before torch is loaded."""
+import importlib.metadata, os, resource, signal, socket, subprocess, sys, time
+
+# Memory stays with the process: PyTorch's CPU allocator is malloc, and by default glibc gives large tensors back after every use, so that each
+# step pays for fresh pages again.
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "MALLOC_TOP_PAD_": "536870912"}
+
+
+def environment(threads, tuned=True):
+    env = dict(os.environ)
+    for k in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        env[k] = str(threads)
+    env["GLOO_SOCKET_IFNAME"] = "lo"
+    env.setdefault("BENCH_STARTED", repr(time.time()))
+    if tuned:
+        for k in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+            env.pop(k, None)  # some shells export them for another machine
+        for k, v in KEEP_MEMORY.items():
+            env.setdefault(k, v)
+        if int(importlib.metadata.version("torch").split(".")[0]) < 2:
+            env.setdefault("ATEN_CPU_CAPABILITY", "avx512")  # 1.x stops at AVX2; it takes what the machine has of this
+    return env
+
+
+def launch(world, threads, tuned=True, pin=True):
+    """In the parent: start `world` copies of this script, wait, exit. In a rank: return its number."""
+    if "BENCH_RANK" in os.environ:
+        return int(os.environ["BENCH_RANK"])
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    cpus = sorted(os.sched_getaffinity(0))
+    pin = pin and world * threads <= len(cpus)
+    ranks = []
+
+    def stop(*_):
+        for p in ranks:
+            p.kill()
+        sys.exit(1)
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    for r in range(world):
+        env = dict(environment(threads, tuned), BENCH_RANK=str(r), RANK=str(r), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        mine = cpus[r * threads:(r + 1) * threads]
+        ranks.append(subprocess.Popen([sys.executable] + sys.argv, env=env, preexec_fn=(lambda c=mine: os.sched_setaffinity(0, c)) if pin else None))
+    left = list(ranks)
+    while left:
+        for p in left[:]:
+            if p.poll() is not None:
+                left.remove(p)
+                if p.returncode:  # the others would wait for it for ever
+                    stop()
+        time.sleep(0.02)
+    sys.exit(0)
+
+
+def since_start():
+    return time.time() - float(os.environ["BENCH_STARTED"])
+
+
+def peak_rss_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
