@@ -20,6 +20,9 @@ import (
 // DefaultGrace is how long ranks may take to end after they were asked to.
 const DefaultGrace = 30 * time.Second
 
+// settle is how long the cause of a secondary failure may take to show itself.
+const settle = 500 * time.Millisecond
+
 // Job says what to start on this machine. Argv and Ranks must be given.
 type Job struct {
 	Argv  []string // program and its arguments, the same for every rank
@@ -114,7 +117,8 @@ type supervisor struct {
 	byUser   syscall.Signal // the user's request, 0 when a failure was the reason
 	killed   bool
 	ints     int
-	deadline <-chan time.Time
+	deadline <-chan time.Time // then the group is killed
+	settled  <-chan time.Time // then ranks are asked to end after a secondary failure
 }
 
 // rank is one started process.
@@ -280,11 +284,12 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 			s.ranks[o.Rank].gone = true
 			o.ByUs = o.Signal != 0 && (s.killed && o.Signal == syscall.SIGKILL || o.Signal == s.asked || o.Signal == s.byUser)
 			s.ended = append(s.ended, o)
-			if !o.OK() && s.asked == 0 {
-				s.ask(syscall.SIGTERM)
-			}
+			s.failed(o)
 		case sig := <-sigs:
 			s.signal(sig.(syscall.Signal))
+		case <-s.settled:
+			s.settled = nil
+			s.ask(syscall.SIGTERM)
 		case <-cancelled:
 			cancelled = nil
 			s.request(syscall.SIGTERM)
@@ -296,6 +301,19 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 			fmt.Fprintf(s.Stderr, "[launch] %s still running %v after they were asked to end: killing the group\n", s.alive(), s.Grace)
 			s.kill()
 		}
+	}
+}
+
+// failed asks the others to end when a rank did not end well. After one that only gave up because a peer was gone, the
+// peer gets a moment to end by itself and say why.
+func (s *supervisor) failed(o Outcome) {
+	switch {
+	case o.OK() || s.asked != 0:
+	case o.Code == ExitUnavailable && s.settled == nil:
+		s.settled = time.After(settle)
+	case o.Code != ExitUnavailable:
+		s.settled = nil
+		s.ask(syscall.SIGTERM)
 	}
 }
 

@@ -61,9 +61,9 @@ func play(role string) int {
 			return 7
 		}
 		time.Sleep(time.Minute)
-	case "stop": // a trainer: stops with 75 on TERM, INT, USR1
+	case "stop": // a trainer: stops with 75 when asked
 		c := make(chan os.Signal, 1)
-		signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
+		signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2)
 		fmt.Println("ready")
 		s := <-c
 		fmt.Printf("got %v\n", s)
@@ -234,7 +234,7 @@ func TestSuperviseDeafRankIsKilled(t *testing.T) {
 }
 
 func TestSuperviseSecondaryFailureIsNotFirst(t *testing.T) {
-	_, _, err := supervise(t, t.Context(), 2, "peers", func(j *Job) { j.Grace = 5 * time.Second })
+	_, _, err := supervise(t, t.Context(), 2, "peers", nil)
 	var f *Failure
 	if !errors.As(err, &f) || f.Rank != 1 || f.ExitCode() != ExitNumerics {
 		t.Fatalf("got %v", err)
@@ -335,7 +335,9 @@ func running(pid int) bool {
 func startSupervisor(t *testing.T, ranks int, role, ready string, change func(*exec.Cmd)) (*exec.Cmd, *syncBuffer, []int) {
 	t.Helper()
 	var out syncBuffer
-	cmd := exec.Command(os.Args[0])
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOTRAIN_TEST_ROLE=supervise:%d:%s", ranks, role))
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if change != nil {
@@ -391,7 +393,7 @@ func TestSupervisorSignals(t *testing.T) {
 		{"term", "stop", []syscall.Signal{syscall.SIGTERM}, ExitStopped, "got terminated"},
 		{"int", "stop", []syscall.Signal{syscall.SIGINT}, ExitStopped, "got interrupt"},
 		{"usr1", "stop", []syscall.Signal{syscall.SIGUSR1}, ExitStopped, "got user defined signal 1"},
-		{"usr2 has no handler", "stop", []syscall.Signal{syscall.SIGUSR2}, 128 + int(syscall.SIGUSR2), "killed by SIGUSR2"},
+		{"usr2", "stop", []syscall.Signal{syscall.SIGUSR2}, ExitStopped, "got user defined signal 2"},
 		{"hup has no handler", "wait", []syscall.Signal{syscall.SIGHUP}, 129, "ended by SIGHUP without a checkpoint"},
 		{"two ints", "stop:slow", []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, 130, "second interrupt: killing all ranks"},
 	} {
