@@ -167,6 +167,9 @@ func (b *Builder) reach() map[*Node]bool {
 	for _, n := range b.g.AllNodes() {
 		l := b.leaves[n]
 		trained[n] = l != nil && l.kind == leafParam && !l.param.Frozen
+		if c, ok := n.Op().(*call); ok && c.attrs.Bool("stop") {
+			continue
+		}
 		for _, k := range children(n) {
 			trained[n] = trained[n] || trained[k]
 		}

@@ -201,7 +201,11 @@ func (b *Builder) Reshape(x *Node, shape ...int) *Node {
 				n *= d
 			}
 		}
-		if all := int(b.Desc(x).Shape.Elems()); free >= 0 && n > 0 && all%n == 0 {
+		if all := int(b.Desc(x).Shape.Elems()); free >= 0 {
+			if n <= 0 || all%n != 0 {
+				b.Failf("reshape: the %d elements of x %v do not make the shape %v", all, b.Desc(x).Shape, shape)
+				return b.placeholder
+			}
 			shape[free] = all / n
 		}
 	}

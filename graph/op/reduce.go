@@ -42,16 +42,19 @@ func inferReduce(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
 func gradReduce(t Tape, c Call) ([]Ref, error) {
 	r := &rule{t: t}
 	x, xs, axes := c.In[0], c.In[0].Desc().Shape, c.Attrs.Ints("axes")
-	kept, n := xs.Clone(), 1
-	for _, a := range axes {
+	kept, n, leading := xs.Clone(), 1, true
+	for i, a := range axes {
 		kept[a] = 1
 		n *= xs[a]
+		leading = leading && a == i
 	}
 	dy := c.DOut
 	if t := x.Desc().DType; dy.Desc().DType != t {
 		dy = r.do(npu.Convert, npu.Attrs{"dtype": t.String()}, dy)
 	}
-	dy = r.reshape(dy, kept)
+	if !leading || c.Attrs.Str("fn") == "max" { // else broadcasting aligns by itself
+		dy = r.reshape(dy, kept)
+	}
 	switch c.Attrs.Str("fn") {
 	case "mean":
 		dy = r.affine(dy, 1/float64(n), 0)
