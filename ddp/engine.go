@@ -202,3 +202,6 @@ func (e *Engine) trace(what string, step int64, k int, begin time.Time) {
 		e.cfg.Trace(Span{What: what, Step: step, Bucket: k, Begin: begin, End: time.Now()})
 	}
 }
+
+// Broken is closed when the engine breaks; Err says why.
+func (e *Engine) Broken() <-chan struct{} { return e.broken }

@@ -67,17 +67,12 @@ func (l *lowering) run() error {
 	for _, o := range b.outputs {
 		l.g.Outputs = append(l.g.Outputs, plan.Output{Name: o.name, Value: l.id[o.node]})
 	}
-	if b.grad.done {
-		for _, p := range b.params {
-			if p.Frozen {
-				continue
-			}
-			t := plan.Trained{Param: l.id[p.Node], Grad: plan.None}
-			if g := b.grad.of[p]; g != nil {
-				t.Grad = l.id[g]
-			}
-			l.g.Trained = append(l.g.Trained, t)
+	for _, p := range b.params { // in evaluation, and where frozen, without a gradient
+		t := plan.Trained{Param: l.id[p.Node], Grad: plan.None}
+		if g := b.grad.of[p]; g != nil {
+			t.Grad = l.id[g]
 		}
+		l.g.Trained = append(l.g.Trained, t)
 	}
 	l.fullGradients()
 	return l.g.Check()

@@ -1,0 +1,139 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// Config is everything that a run depends on. Use it directly, or through the options of New; the zero value of a field is
+// what its comment says.
+type Config struct {
+	Name  string // of the run, for logs; "run"
+	Model Model  // needed
+	Seed  uint64 // of weights, order and augmentation
+
+	Data data.Source // training samples; needed
+	Eval data.Source // held-out samples; nil: no evaluation
+
+	Batch      int // rows of a micro-batch on each rank; needed
+	Accumulate int // micro-batches of a step; 1
+	EvalBatch  int // rows of an evaluation batch; Batch
+
+	Steps  int     // optimizer steps in all; 0: Epochs decides
+	Epochs float64 // passes over Data in all; used where Steps is 0
+
+	Optim    optim.Config
+	Schedule Schedule
+	ClipNorm float64             // limit of the global gradient norm; 0: none
+	Scaler   *optim.ScalerConfig // loss scaling; nil: none, which is right for f32 and bf16
+
+	Device   string    // family: "cpu", "ref"; "": cpu where it can be opened, else ref with a warning
+	Compute  npu.DType // of activations: F32 or BF16; F32
+	Threads  int       // compute threads of this rank; 0: cores of this process / ranks on this machine
+	CPUs     []int     // processors to bind compute threads to
+	Options  map[string]string
+	BucketMB float64 // cap of a gradient bucket in MiB; 25
+	FirstMB  float64 // cap of the first one in MiB; 1
+
+	Comm      comm.Communicator // joins the ranks; nil: this process is alone
+	LocalRank int               // index on this machine
+	LocalSize int               // ranks on this machine; Comm.Size()
+	Node      int               // index of this machine, for log lines
+	Timeout   time.Duration     // of one collective; 5 minutes
+	Same      []comm.Item       // further things that ranks must agree on, such as a hash of the recipe
+
+	Workers     int       // data goroutines; 0: chosen
+	Tail        data.Tail // what happens to the ragged end of a training epoch
+	SkipBad     int       // samples that may be unreadable before the run fails
+	NoShuffle   bool
+	EvalEvery   int // steps between evaluations; 0: after the last step only, -1: after every epoch
+	SaveEvery   int // steps between checkpoints; 0: only at the end and when stopped
+	SaveDir     string
+	KeepLast    int    // checkpoints kept; 2
+	Resume      bool   // go on from the newest good checkpoint in SaveDir, if there is one
+	ResumeFrom  string // a checkpoint directory, or a directory of checkpoints; it must exist
+	InitFrom    string // safetensors file or checkpoint to take weights from at step 0
+	InitPartial bool   // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
+	RecipeText  string // stored in checkpoints
+
+	LogEvery   int // steps between log lines; 1
+	CheckEvery int // steps between comparisons of all state over ranks; 0: 500, -1: never
+	Sinks      []Sink
+	PeakFLOPS  float64 // of this rank's device at its compute dtype, for MFU; 0: what the device says, or unknown
+}
+
+// Schedule makes the learning rate, given how long the run is. optim.ScheduleConfig.New needs both.
+type Schedule func(totalSteps, stepsPerEpoch int) (optim.Schedule, error)
+
+// ConstantLR is a schedule that never changes.
+func ConstantLR(lr float64) Schedule {
+	return func(total, _ int) (optim.Schedule, error) {
+		return optim.ScheduleConfig{Shape: optim.Constant, Peak: lr, Total: total}.New()
+	}
+}
+
+// ensureDefaults fills what was left zero.
+func (c *Config) ensureDefaults() {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	if c.Name == "" {
+		c.Name = "run"
+	}
+	def(&c.Accumulate, 1)
+	def(&c.EvalBatch, c.Batch)
+	def(&c.KeepLast, 2)
+	def(&c.LogEvery, 1)
+	def(&c.CheckEvery, 500)
+	if c.Compute == npu.Invalid {
+		c.Compute = npu.F32
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Minute
+	}
+	if c.Comm != nil {
+		def(&c.LocalSize, c.Comm.Size())
+	}
+	def(&c.LocalSize, 1)
+	if c.Scaler == nil {
+		none := optim.NoScaler(10)
+		c.Scaler = &none
+	}
+}
+
+// validate names every fault at once.
+func (c *Config) validate() error {
+	var errs []error
+	need := func(ok bool, format string, a ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("train: "+format, a...))
+		}
+	}
+	need(c.Model != nil, "no model\nhint: train.WithModel")
+	need(c.Data != nil, "no training data\nhint: train.WithData")
+	need(c.Batch > 0, "batch must be above 0, got %d", c.Batch)
+	need(c.Accumulate > 0, "accumulation must be at least 1 micro-batch, got %d", c.Accumulate)
+	need(c.Steps > 0 || c.Epochs > 0, "no length\nhint: train.WithSteps or train.WithEpochs")
+	need(c.Schedule != nil, "no learning rate\nhint: train.WithLR or train.WithSchedule")
+	need(c.Compute == npu.F32 || c.Compute == npu.BF16, "compute dtype must be f32 or bf16, got %v", c.Compute)
+	need(c.ClipNorm >= 0, "the limit of the gradient norm must not be negative, got %g", c.ClipNorm)
+	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be torn", c.KeepLast)
+	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints every %d steps, but no directory for them", c.SaveEvery)
+	if c.Optim.Rule == "" {
+		need(false, "no optimizer\nhint: train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
+	} else if err := c.Optim.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := c.Scaler.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,109 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// statistics are the running statistics of all ranks. They differ, since each rank saw other samples: a run that goes on must find each
+// rank's own, or it would not be bit-equal; evaluation and export use their mean, as timm's --dist-bn reduce does.
+type statistics struct {
+	mean  map[string][]byte // by state
+	ranks map[string][]byte // by rankState; nil for a single rank
+}
+
+// gather brings the running statistics of all ranks to all ranks.
+func (t *Trainer) gather(ctx context.Context) (statistics, error) {
+	w, states := t.comm.Size(), t.train.prog.States()
+	var total int64
+	for _, s := range states {
+		total += s.Desc.PlainBytes()
+	}
+	out := statistics{mean: map[string][]byte{}}
+	if total == 0 {
+		return out, nil
+	}
+	mine, all := make([]byte, total), make([]byte, total*int64(w))
+	at := int64(0)
+	for i, s := range states {
+		n := s.Desc.PlainBytes()
+		if err := t.mover.Out(ctx, mine[at:at+n], t.store.states[i], s.Desc); err != nil {
+			return out, err
+		}
+		at += n
+	}
+	if w == 1 {
+		all = mine
+	} else {
+		h, err := t.comm.AllGather(ctx, comm.Host(all, npu.F32), comm.Host(mine, npu.F32))
+		if err == nil {
+			err = h.Wait(ctx)
+		}
+		if err != nil {
+			return out, fmt.Errorf("train: rank %d step %d: gathering running statistics: %w", t.comm.Rank(), t.step, err)
+		}
+		out.ranks = map[string][]byte{}
+	}
+	at = 0
+	for _, s := range states {
+		n := s.Desc.PlainBytes()
+		sum := make([]float64, n/4)
+		for r := range w {
+			part := all[total*int64(r)+at:][:n:n]
+			for j, v := range data.F32(part) {
+				sum[j] += float64(v)
+			}
+			if w > 1 {
+				out.ranks[rankState(r, s.Name)] = part
+			}
+		}
+		mean := make([]float32, len(sum))
+		for j, v := range sum {
+			mean[j] = float32(v / float64(w))
+		}
+		out.mean[s.Name] = floatBytes(mean)
+		at += n
+	}
+	return out, nil
+}
+
+// shareStatistics gives the evaluation network the mean of all ranks' running statistics, so that every rank evaluates the same model.
+func (t *Trainer) shareStatistics(ctx context.Context) error {
+	st, err := t.gather(ctx)
+	if err != nil {
+		return err
+	}
+	for i, s := range t.eval.prog.States() {
+		if err := t.mover.In(ctx, t.evalStates[i], s.Desc, st.mean[s.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell sends a short text from rank 0 to all.
+func (t *Trainer) tell(ctx context.Context, text string) (string, error) {
+	const room = 1024
+	b := make([]byte, room)
+	if t.comm.Rank() == 0 {
+		if len(text) >= room {
+			return "", fmt.Errorf("train: %q is too long to be told to the other ranks", text)
+		}
+		b[0] = byte(len(text))
+		b[1] = byte(len(text) >> 8)
+		copy(b[2:], text)
+	}
+	h, err := t.comm.Broadcast(ctx, comm.Host(b, npu.U8), 0)
+	if err == nil {
+		err = h.Wait(ctx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)
+	}
+	n := int(b[0]) | int(b[1])<<8
+	return string(b[2 : 2+n]), nil
+}

@@ -1,0 +1,180 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+)
+
+// initialise gives weights and states their first values: those of a checkpoint to go on from, of a file to start from, or of the
+// model's initialisers. Every rank computes or reads the same; rank 0's are sent to all, so that they cannot differ.
+func (t *Trainer) initialise(ctx context.Context) error {
+	resumed, err := t.resume(ctx)
+	if err != nil {
+		return err
+	}
+	if !resumed {
+		if err := t.start(ctx); err != nil {
+			return err
+		}
+		if t.cfg.InitFrom != "" {
+			if err := t.initFrom(ctx, t.cfg.InitFrom); err != nil {
+				return err
+			}
+		}
+	}
+	return t.eng.Broadcast(ctx, t.named()...)
+}
+
+// start fills weights and states from the initialisers of the model.
+func (t *Trainer) start(ctx context.Context) error {
+	params := t.train.net.b.Params()
+	for i, w := range t.train.prog.Weights() {
+		p := params[i]
+		if p.Name != w.Name {
+			return fmt.Errorf("train: internal: parameter %d is %q in the model and %q in the plan", i, p.Name, w.Name)
+		}
+		v := make([]float32, p.Shape.Elems())
+		if err := p.Init.Fill(v, p.Shape, t.cfg.Seed, p.Name); err != nil {
+			return fmt.Errorf("train: initial value of %q: %w", p.Name, err)
+		}
+		if err := t.mover.In(ctx, t.store.weights[i], w.Desc, floatBytes(v)); err != nil {
+			return fmt.Errorf("train: initial value of %q: %w", p.Name, err)
+		}
+	}
+	value := map[string]float32{}
+	for _, s := range t.train.net.b.States() {
+		value[s.Name] = s.Value
+	}
+	for i, s := range t.train.prog.States() {
+		v := make([]float32, s.Desc.Shape.Elems())
+		for j := range v {
+			v[j] = value[s.Name]
+		}
+		if err := t.mover.In(ctx, t.store.states[i], s.Desc, floatBytes(v)); err != nil {
+			return fmt.Errorf("train: initial value of %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func floatBytes(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
+
+// tensor is a named tensor of the run on the device.
+type tensor struct {
+	name string
+	at   npu.Ptr
+	desc npu.Desc
+}
+
+// model lists weights and running statistics: what a model file holds.
+func (t *Trainer) model() []tensor {
+	var out []tensor
+	for i, w := range t.train.prog.Weights() {
+		out = append(out, tensor{w.Name, t.store.weights[i], w.Desc})
+	}
+	for i, s := range t.train.prog.States() {
+		out = append(out, tensor{s.Name, t.store.states[i], s.Desc})
+	}
+	return out
+}
+
+// moments lists the optimizer's state. It has shape and layout of the weights.
+func (t *Trainer) moments() []tensor {
+	desc := map[string]npu.Desc{}
+	for _, w := range t.train.prog.Weights() {
+		desc[w.Name] = w.Desc
+	}
+	var out []tensor
+	for _, s := range t.opt.State() {
+		out = append(out, tensor{s.Name(), s.Ptr, desc[s.Param]})
+	}
+	return out
+}
+
+// named lists all that must be equal on all ranks: weights and optimizer state. Running statistics differ by design, each rank has seen
+// other samples; rank 0's count.
+func (t *Trainer) named() []ddp.Named {
+	var out []ddp.Named
+	for _, x := range append(t.model()[:len(t.store.weights)], t.moments()...) {
+		n, err := t.dev.Bytes(x.desc)
+		if err != nil {
+			continue
+		}
+		out = append(out, ddp.Named{Name: x.name, Mem: comm.Mem{Ptr: x.at, Elems: n / 4, DType: npu.F32}})
+	}
+	return out
+}
+
+// initFrom reads weights by name from a safetensors file, a directory of them, or a checkpoint. With InitPartial parameters that are
+// missing or of another shape keep their start; that is said, name by name.
+func (t *Trainer) initFrom(ctx context.Context, path string) error {
+	if filepath.Base(path) != checkpoint.ModelFile && !strings.HasSuffix(path, ".safetensors") {
+		if p := filepath.Join(path, checkpoint.ModelFile); exists(p) {
+			path = p
+		}
+	}
+	set, err := safetensors.OpenSet(path)
+	if err != nil {
+		return fmt.Errorf("train: initial weights: %w", err)
+	}
+	defer set.Close()
+	var faults, kept []string
+	read := 0
+	for _, x := range t.model() {
+		st, _, ok := set.Lookup(x.name)
+		why := ""
+		switch {
+		case !ok:
+			why = x.name + " is missing"
+		case !npu.Shape(intsOf(st.Shape)).Equal(x.desc.Shape):
+			why = fmt.Sprintf("%s is %v there, %v in the model", x.name, st.Shape, x.desc.Shape)
+		}
+		if why != "" {
+			kept = append(kept, x.name)
+			faults = append(faults, why)
+			continue
+		}
+		v, err := set.Float32s(x.name)
+		if err != nil {
+			return fmt.Errorf("train: initial weights: %w", err)
+		}
+		if err := t.mover.In(ctx, x.at, x.desc, floatBytes(v)); err != nil {
+			return fmt.Errorf("train: initial value of %q: %w", x.name, err)
+		}
+		read++
+	}
+	if len(faults) > 0 && (!t.cfg.InitPartial || read == 0) {
+		return fmt.Errorf("train: %s does not fit the model: %s\nhint: allow a partial fit where that is meant, as for a new classifier", path, strings.Join(shorten(faults, 6), "; "))
+	}
+	if len(kept) > 0 && t.comm.Rank() == 0 {
+		slog.Warn("not in the initial weights, started anew", "file", path, "parameters", strings.Join(shorten(kept, 12), " "))
+	}
+	return nil
+}
+
+func shorten(s []string, n int) []string {
+	if len(s) > n {
+		return append(s[:n:n], fmt.Sprintf("and %d more", len(s)-n))
+	}
+	return s
+}
+
+func intsOf(s []int64) []int {
+	out := make([]int, len(s))
+	for i, v := range s {
+		out[i] = int(v)
+	}
+	return out
+}

@@ -1,0 +1,57 @@
+package train
+
+import (
+	"time"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// marks are events on the compute stream that tell where the time of a step went, in the device's own clock.
+type marks struct {
+	begin, backward, end npu.Event
+	before, after        []npu.Event // around what is enqueued for each bucket
+}
+
+func newMarks(dev npu.Device, buckets int) (m marks, err error) {
+	for _, e := range []*npu.Event{&m.begin, &m.backward, &m.end} {
+		if *e, err = dev.NewEvent(); err != nil {
+			return m, err
+		}
+	}
+	for range buckets {
+		b, err := dev.NewEvent()
+		if err != nil {
+			return m, err
+		}
+		a, err := dev.NewEvent()
+		if err != nil {
+			return m, err
+		}
+		m.before, m.after = append(m.before, b), append(m.after, a)
+	}
+	return m, nil
+}
+
+// times reads the marks of a step that was synchronised: how long the stream computed until the end of the backward pass, how
+// long it stood idle for buckets after that, and how long it was at work in all.
+func (m *marks) times() (compute, exposed, busy time.Duration) {
+	compute = m.backward.At() - m.begin.At()
+	last := m.backward.At()
+	for k := range m.before {
+		exposed += max(0, m.before[k].At()-last)
+		last = m.after[k].At()
+	}
+	return compute, exposed, m.end.At() - m.begin.At() - exposed
+}
+
+func (m *marks) close() error {
+	for _, e := range append([]npu.Event{m.begin, m.backward, m.end}, append(m.before, m.after...)...) {
+		if e != nil {
+			if err := e.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	*m = marks{}
+	return nil
+}

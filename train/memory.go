@@ -1,0 +1,98 @@
+package train
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
+)
+
+// store is where parameters and running statistics live on the device. Parameters stand in the order and at the offsets of the gradient
+// buckets, so that an optimizer steps a whole bucket as flat memory.
+type store struct {
+	bufs    []npu.Buffer
+	weights []npu.Ptr // by weight of the program
+	states  []npu.Ptr // by state of the program
+	segs    []optim.Segment
+	bytes   int64
+}
+
+// slot says where a weight's gradient lies.
+type slot struct {
+	bucket int
+	offset int64 // bytes
+}
+
+func (s *store) alloc(dev npu.Device, n int64, what string) (npu.Ptr, error) {
+	b, err := dev.Alloc(max(n, 64))
+	if err != nil {
+		return npu.Ptr{}, fmt.Errorf("train: %d bytes for %s on %s: %w", n, what, dev.Info().Name, err)
+	}
+	s.bufs = append(s.bufs, b)
+	s.bytes += b.Bytes()
+	return npu.Ptr{Buf: b}, nil
+}
+
+// newStore allocates memory for the program's weights and states. slots has the place of each weight that is trained; the others get memory of their own.
+func newStore(dev npu.Device, p *graph.Program, slots map[int]slot, bucketBytes []int64) (*store, error) {
+	s := &store{}
+	flat := make([]npu.Ptr, len(bucketBytes))
+	for k, n := range bucketBytes {
+		var err error
+		if flat[k], err = s.alloc(dev, n, fmt.Sprintf("the weights of bucket %d", k)); err != nil {
+			return nil, err
+		}
+	}
+	for i, w := range p.Weights() {
+		at, ok := slots[i]
+		if !ok {
+			own, err := s.alloc(dev, w.Bytes, w.Name)
+			if err != nil {
+				return nil, err
+			}
+			s.weights = append(s.weights, own)
+			continue
+		}
+		s.weights = append(s.weights, flat[at.bucket].At(at.offset))
+	}
+	for _, st := range p.States() {
+		own, err := s.alloc(dev, st.Bytes, st.Name)
+		if err != nil {
+			return nil, err
+		}
+		s.states = append(s.states, own)
+	}
+	return s, nil
+}
+
+// close frees everything.
+func (s *store) close() error {
+	for _, b := range s.bufs {
+		if err := b.Free(); err != nil {
+			return err
+		}
+	}
+	s.bufs = nil
+	return nil
+}
+
+// memory gives a program the weights and states of the store, by name.
+func (t *Trainer) memory(p *pass) graph.Memory {
+	weights, states := map[string]npu.Ptr{}, map[string]npu.Ptr{}
+	for i, w := range t.train.prog.Weights() {
+		weights[w.Name] = t.store.weights[i]
+	}
+	for i, s := range t.train.prog.States() {
+		states[s.Name] = t.store.states[i]
+	}
+	var m graph.Memory
+	for _, w := range p.prog.Weights() {
+		m.Weights = append(m.Weights, weights[w.Name])
+	}
+	for _, s := range p.prog.States() {
+		m.States = append(m.States, states[s.Name])
+	}
+	m.Scratch = npu.Ptr{Buf: t.scratch}
+	return m
+}

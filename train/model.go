@@ -1,0 +1,76 @@
+package train
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// Model adds a network to a builder and says what to train on. It is called once for the training graph and once for
+// the evaluation graph (b.Training tells which); it must add the same parameters both times. Errors stay in the builder.
+type Model func(b *graph.Builder, in Inputs) Outputs
+
+// Inputs are the fields of a batch by the name that the data source gave them, the batch dimension first.
+type Inputs map[string]*graph.Node
+
+// Outputs are what a model computes from one micro-batch. All are scalars, and all are sums over its items, because the
+// trainer divides once, by the count over all micro-batches and ranks: then neither padding nor a short batch shifts the mean.
+type Outputs struct {
+	Loss  *graph.Node
+	Count *graph.Node // items that the loss sums over; nil means the rows of the batch
+	// Metrics are reported divided by the count, such as "top1": the number of rows whose label is the likeliest class.
+	Metrics map[string]*graph.Node
+}
+
+// names of a program's outputs
+const (
+	lossOut  = "loss"
+	countOut = "count"
+)
+
+func metricNames(o Outputs) []string { return slices.Sorted(maps.Keys(o.Metrics)) }
+
+// network is a model built for a batch size: its graph and the names of its outputs.
+type network struct {
+	b       *graph.Builder
+	metrics []string
+	counted bool // the model counts its items itself
+}
+
+// build runs the model for batches of the given fields.
+func build(m Model, fields []data.Field, batch int, training bool) (*network, error) {
+	var opts []graph.Option
+	if !training {
+		opts = append(opts, graph.ForEval())
+	}
+	b := graph.New(opts...)
+	in := Inputs{}
+	for _, f := range fields {
+		in[f.Name] = b.Input(f.Name, f.DType, append([]int{batch}, f.Shape...)...)
+	}
+	out := m(b, in)
+	if err := b.Err(); err != nil {
+		return nil, err
+	}
+	if out.Loss == nil {
+		return nil, fmt.Errorf("train: the model returned no loss\nhint: set Outputs.Loss to a scalar, the sum over the items of the batch")
+	}
+	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil}
+	b.Loss(out.Loss) // also the output "loss"
+	if n.counted {
+		b.Output(countOut, out.Count)
+	}
+	for _, name := range n.metrics {
+		if name == lossOut || name == countOut {
+			return nil, fmt.Errorf("train: a metric cannot be called %q", name)
+		}
+		b.Output(name, out.Metrics[name])
+	}
+	if training {
+		return n, b.Grad()
+	}
+	return n, b.Err()
+}

@@ -1,0 +1,75 @@
+package train
+
+import (
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// Option changes a Config; see its fields for meaning and defaults.
+type Option func(*Config)
+
+// WithConfig starts from a whole Config; options after it change it.
+func WithConfig(c Config) Option { return func(d *Config) { *d = c } }
+
+// WithName names the run.
+func WithName(name string) Option { return func(c *Config) { c.Name = name } }
+
+// WithModel sets the network.
+func WithModel(m Model) Option { return func(c *Config) { c.Model = m } }
+
+// WithData sets the training samples and the rows of a micro-batch on each rank.
+func WithData(src data.Source, batch int) Option {
+	return func(c *Config) { c.Data, c.Batch = src, batch }
+}
+
+// WithEval sets the held-out samples; every says after how many steps to evaluate (0: at the end, -1: after every epoch).
+func WithEval(src data.Source, every int) Option {
+	return func(c *Config) { c.Eval, c.EvalEvery = src, every }
+}
+
+// WithSteps sets the length in optimizer steps.
+func WithSteps(n int) Option { return func(c *Config) { c.Steps = n } }
+
+// WithEpochs sets the length in passes over the training samples.
+func WithEpochs(n float64) Option { return func(c *Config) { c.Epochs, c.Steps = n, 0 } }
+
+// WithOptimizer sets the rule.
+func WithOptimizer(o optim.Config) Option { return func(c *Config) { c.Optim = o } }
+
+// WithLR sets a constant learning rate.
+func WithLR(lr float64) Option { return WithSchedule(ConstantLR(lr)) }
+
+// WithSchedule sets the learning rate over time.
+func WithSchedule(s Schedule) Option { return func(c *Config) { c.Schedule = s } }
+
+// WithClipNorm limits the global gradient norm.
+func WithClipNorm(limit float64) Option { return func(c *Config) { c.ClipNorm = limit } }
+
+// WithAccumulate makes a step of n micro-batches.
+func WithAccumulate(n int) Option { return func(c *Config) { c.Accumulate = n } }
+
+// WithCompute sets the dtype of activations.
+func WithCompute(t npu.DType) Option { return func(c *Config) { c.Compute = t } }
+
+// WithDevice sets the device family and the compute threads of this rank (0: all cores of this process).
+func WithDevice(family string, threads int) Option {
+	return func(c *Config) { c.Device, c.Threads = family, threads }
+}
+
+// WithComm joins this rank with others.
+func WithComm(m comm.Communicator) Option { return func(c *Config) { c.Comm = m } }
+
+// WithSeed sets the seed of weights, order and augmentation.
+func WithSeed(s uint64) Option { return func(c *Config) { c.Seed = s } }
+
+// WithCheckpoints saves to dir every n steps (0: only at the end and when stopped), and goes on from there if something is there.
+func WithCheckpoints(dir string, every int) Option {
+	return func(c *Config) { c.SaveDir, c.SaveEvery, c.Resume = dir, every, true }
+}
+
+// WithSinks adds receivers of events, such as telemetry's console.
+func WithSinks(s ...Sink) Option {
+	return func(c *Config) { c.Sinks = append(c.Sinks, s...) }
+}

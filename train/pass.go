@@ -1,0 +1,138 @@
+package train
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// pass is a compiled network with its inputs and outputs: one for training, one for evaluation.
+type pass struct {
+	net   *network
+	prog  *graph.Program
+	rows  int
+	in    []npu.Ptr // by field of the source; nil where the network does not read it
+	scale npu.Ptr   // the loss scale, nil where there is none
+	seed  npu.Ptr   // the dropout seed, nil where there is none
+	out   []outPtr  // loss, count (if counted), metrics
+	host  []byte    // room for one copy of the outputs per micro-batch, 8 bytes each
+	ready npu.Event // outputs have reached the host
+	done  npu.Event // the whole pass ran
+}
+
+type outPtr struct {
+	at npu.Ptr
+	t  npu.DType
+}
+
+// sums are the outputs of one or more micro-batches, in float64.
+type sums struct {
+	loss, count float64
+	metrics     []float64
+}
+
+func newPass(net *network, prog *graph.Program, rows int) *pass {
+	return &pass{net: net, prog: prog, rows: rows}
+}
+
+// wire finds the memory of inputs and outputs, once the program is bound.
+func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
+	read := false
+	for _, f := range fields {
+		at, _, ok := p.prog.Input(f.Name)
+		p.in = append(p.in, at)
+		read = read || ok
+	}
+	if !read {
+		return fmt.Errorf("train: the model reads none of the fields of the data source\nhint: take them from Inputs by name")
+	}
+	p.scale, _, _ = p.prog.Input(graph.LossScaleInput)
+	p.seed, _, _ = p.prog.Input(graph.SeedInput)
+	names := []string{lossOut}
+	if p.net.counted {
+		names = append(names, countOut)
+	}
+	for _, n := range append(names, p.net.metrics...) {
+		at, d, ok := p.prog.Output(n)
+		if !ok || len(d.Shape) != 0 || d.DType != npu.F32 {
+			return fmt.Errorf("train: output %q is %v, want a f32 scalar\nhint: reduce it with Builder.Sum", n, d)
+		}
+		p.out = append(p.out, outPtr{at, d.DType})
+	}
+	p.host = make([]byte, micro*len(p.out)*8)
+	var err error
+	if p.ready, err = dev.NewEvent(); err != nil {
+		return err
+	}
+	p.done, err = dev.NewEvent()
+	return err
+}
+
+// copyIn enqueues the fields of a batch. The batch may be released once these copies ran.
+func (p *pass) copyIn(s npu.Stream, b *data.Batch) error {
+	for i, at := range p.in {
+		if at.IsNil() {
+			continue
+		}
+		if err := s.CopyIn(at, b.Fields[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOut enqueues the outputs of micro-batch m to the host.
+func (p *pass) copyOut(s npu.Stream, m int) error {
+	for i, o := range p.out {
+		at := (m*len(p.out) + i) * 8
+		if err := s.CopyOut(p.host[at:at+o.t.Size()], o.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add sums the outputs of micro-batch m, which had valid rows that count.
+func (p *pass) add(to *sums, m, valid int) {
+	v := func(i int) float64 {
+		at := (m*len(p.out) + i) * 8
+		return float64(math.Float32frombits(binary.NativeEndian.Uint32(p.host[at:])))
+	}
+	to.loss += v(0)
+	next := 1
+	if p.net.counted {
+		to.count += v(1)
+		next = 2
+	} else {
+		to.count += float64(valid)
+	}
+	if to.metrics == nil {
+		to.metrics = make([]float64, len(p.net.metrics))
+	}
+	for i := range to.metrics {
+		to.metrics[i] += v(next + i)
+	}
+}
+
+// whole checks that a batch needs no mask, for a model that does not count its items.
+func (p *pass) whole(b *data.Batch) error {
+	if b.Valid == p.rows || p.net.counted {
+		return nil
+	}
+	return fmt.Errorf("train: a batch has %d of %d rows, but the model does not say how many items its loss sums over\nhint: set Outputs.Count, or choose a batch that divides the data", b.Valid, p.rows)
+}
+
+func (p *pass) close() error {
+	for _, e := range []npu.Event{p.ready, p.done} {
+		if e != nil {
+			if err := e.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	return p.prog.Close()
+}

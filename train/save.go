@@ -1,0 +1,267 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// save writes a checkpoint: rank 0 writes, and the others wait for its word. A full disk, or any other trouble with storage, is a warning: the older checkpoints are untouched and
+// training goes on; with must it is an error, for then nothing will come after.
+func (t *Trainer) save(ctx context.Context, must bool) error {
+	if t.saver == nil {
+		return nil
+	}
+	states, err := t.gather(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	if t.comm.Rank() == 0 {
+		saved, err := t.saver.Save(ctx, t.content(ctx, states))
+		switch {
+		case err != nil:
+			failed = err
+		default:
+			t.emitSaved(saved)
+		}
+	}
+	v, err := t.eng.Agree(ctx, ddp.Vote{Failed: failed != nil})
+	if err != nil {
+		return err
+	}
+	if len(v.Failed) == 0 {
+		return nil
+	}
+	if failed == nil {
+		failed = fmt.Errorf("train: rank 0 could not write the checkpoint of step %d", t.step)
+	}
+	if must {
+		return launch.WithCode(launch.ExitStorage, failed)
+	}
+	slog.Error("checkpoint failed; the older ones are untouched and training goes on", "step", t.step, "reason", failed)
+	return nil
+}
+
+// rankState names the running statistic of a rank in a checkpoint.
+func rankState(rank int, name string) string { return fmt.Sprintf("rank%d/%s", rank, name) }
+
+func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Content {
+	place, _ := json.Marshal(t.at)
+	st := checkpoint.State{
+		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
+		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText, Metrics: t.lastEv,
+		Fingerprints: map[string]string{"settings": t.cfg.settings()},
+	}
+	if f, err := t.cfg.Data.Fingerprint(); err == nil {
+		st.Fingerprints["data"] = f
+	}
+	file := func(name string, ts []tensor) checkpoint.TensorFile {
+		by := map[string]tensor{}
+		f := checkpoint.TensorFile{Name: name, Metadata: map[string]string{"format": "pt"}}
+		for _, x := range ts {
+			by[x.name] = x
+			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: x.name, DType: safetensors.F32, Shape: int64s(x.desc.Shape)})
+		}
+		f.Data = func(s safetensors.Tensor, w io.Writer) error {
+			if b, ok := states.mean[s.Name]; ok {
+				_, err := w.Write(b)
+				return err
+			}
+			return t.write(ctx, by[s.Name], w)
+		}
+		return f
+	}
+	c := checkpoint.Content{State: st, Files: []checkpoint.TensorFile{file(checkpoint.ModelFile, t.model())}}
+	if m := t.moments(); len(m) > 0 {
+		c.Files = append(c.Files, file(checkpoint.OptimizerFile, m))
+	}
+	if states.ranks != nil {
+		f := checkpoint.TensorFile{Name: RankFile, Data: func(s safetensors.Tensor, w io.Writer) error {
+			_, err := w.Write(states.ranks[s.Name])
+			return err
+		}}
+		for r := range t.comm.Size() {
+			for _, s := range t.train.prog.States() {
+				f.Tensors = append(f.Tensors, safetensors.Tensor{Name: rankState(r, s.Name), DType: safetensors.F32, Shape: int64s(s.Desc.Shape)})
+			}
+		}
+		c.Files = append(c.Files, f)
+	}
+	return c
+}
+
+// RankFile holds, in a checkpoint of several ranks, each rank's own running statistics; the model file has their mean.
+const RankFile = "ranks.safetensors"
+
+func int64s(s npu.Shape) []int64 {
+	out := make([]int64, len(s))
+	for i, v := range s {
+		out[i] = int64(v)
+	}
+	return out
+}
+
+// write streams one tensor in the plain layout. The host is little-endian like the file, or package safetensors would refuse to build.
+func (t *Trainer) write(ctx context.Context, x tensor, w io.Writer) error {
+	if n := int(x.desc.PlainBytes()); cap(t.hostTensor) < n {
+		t.hostTensor = make([]byte, n)
+	}
+	b := t.hostTensor[:x.desc.PlainBytes()]
+	if err := t.mover.Out(ctx, b, x.at, x.desc); err != nil {
+		return fmt.Errorf("%s: %w", x.name, err)
+	}
+	_, err := w.Write(b)
+	return err
+}
+
+// resume goes on from a checkpoint where the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose differently.
+func (t *Trainer) resume(ctx context.Context) (bool, error) {
+	ck, err := t.choose(ctx)
+	if ck == nil || err != nil {
+		return false, err
+	}
+	defer ck.Close()
+	if err := t.restore(ctx, ck); err != nil {
+		return false, fmt.Errorf("train: resume from %s: %w", ck.Path, err)
+	}
+	t.emitResumed(ck)
+	return true, nil
+}
+
+// choose opens the checkpoint to go on from; nil where the run starts anew.
+func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
+	switch {
+	case t.cfg.ResumeFrom != "":
+		return openCheckpoint(ctx, t.cfg.ResumeFrom)
+	case !t.cfg.Resume || t.saver == nil:
+		return nil, nil
+	}
+	name := ""
+	if t.comm.Rank() == 0 {
+		ck, rep, err := t.saver.Latest(ctx)
+		if err != nil && !errors.Is(err, checkpoint.ErrNone) {
+			return nil, launch.WithCode(launch.ExitNoInput, err)
+		}
+		if rep.FellBack() {
+			slog.Warn(strings.TrimSpace(rep.String()))
+		}
+		if ck != nil {
+			name = ck.Name
+			ck.Close()
+		}
+	}
+	name, err := t.tell(ctx, name)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	return t.saver.Load(ctx, name)
+}
+
+// openCheckpoint opens a checkpoint directory, or the newest good one of a directory of checkpoints.
+func openCheckpoint(ctx context.Context, path string) (*checkpoint.Checkpoint, error) {
+	if exists(filepath.Join(path, checkpoint.ManifestFile)) {
+		return checkpoint.New(checkpoint.OS{}, filepath.Dir(path), 2).Load(ctx, filepath.Base(path))
+	}
+	ck, rep, err := checkpoint.New(checkpoint.OS{}, path, 2).Latest(ctx)
+	if err != nil {
+		return nil, launch.WithCode(launch.ExitNoInput, err)
+	}
+	if rep.FellBack() {
+		slog.Warn(strings.TrimSpace(rep.String()))
+	}
+	return ck, nil
+}
+
+// restore sets everything from a checkpoint.
+func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error {
+	st := ck.State
+	if err := t.read(ctx, ck, checkpoint.ModelFile, t.model()); err != nil {
+		return err
+	}
+	if err := t.read(ctx, ck, checkpoint.OptimizerFile, t.moments()); err != nil {
+		return err
+	}
+	if f := ck.File(RankFile); f != nil && st.World == t.comm.Size() {
+		for i, s := range t.train.prog.States() {
+			v, err := f.Float32s(rankState(t.comm.Rank(), s.Name))
+			if err != nil {
+				return err
+			}
+			if err := t.mover.In(ctx, t.store.states[i], s.Desc, floatBytes(v)); err != nil {
+				return err
+			}
+		}
+	}
+	var at data.State
+	if err := json.Unmarshal(st.Sampler, &at); err != nil {
+		return fmt.Errorf("place in the data: %w", err)
+	}
+	if err := t.loader.Seek(at); err != nil {
+		return err
+	}
+	if err := t.scaler.Restore(st.Scaler); err != nil {
+		return err
+	}
+	t.opt.SetCount(st.OptimizerSteps)
+	t.at, t.step, t.samples, t.lastEv = at, int(st.Step), st.Samples, st.Metrics
+	t.warnChanged(st)
+	return nil
+}
+
+// warnChanged says which guarantees no longer hold when a run goes on in another setting.
+func (t *Trainer) warnChanged(st checkpoint.State) {
+	if t.comm.Rank() != 0 {
+		return
+	}
+	if st.World != t.comm.Size() || st.MicroBatch != t.cfg.Batch || st.Accumulation != t.cfg.Accumulate {
+		slog.Warn("resumed with another division of the batch: the samples go on in the same order, losses agree to rounding and not to the bit",
+			"was", fmt.Sprintf("%d ranks × %d × %d", st.World, st.MicroBatch, st.Accumulation), "is", fmt.Sprintf("%d ranks × %d × %d", t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate))
+	}
+	if f, err := t.cfg.Data.Fingerprint(); err == nil && st.Fingerprints["data"] != "" && st.Fingerprints["data"] != f {
+		slog.Warn("resumed on other data than the checkpoint was made with", "was", st.Fingerprints["data"], "is", f)
+	}
+	if was := st.Fingerprints["settings"]; was != "" && was != t.cfg.settings() && st.World == t.comm.Size() {
+		slog.Warn("resumed with other settings", "was", was, "is", t.cfg.settings())
+	}
+}
+
+// read sets tensors from a file of the checkpoint.
+func (t *Trainer) read(ctx context.Context, ck *checkpoint.Checkpoint, file string, ts []tensor) error {
+	if len(ts) == 0 {
+		return nil
+	}
+	f := ck.File(file)
+	if f == nil {
+		return fmt.Errorf("it has no %s\nhint: was it made with another optimizer?", file)
+	}
+	for _, x := range ts {
+		st, ok := f.Lookup(x.name)
+		if !ok || !npu.Shape(intsOf(st.Shape)).Equal(x.desc.Shape) {
+			return fmt.Errorf("%s: %s of shape %v is not in it\nhint: model and optimizer must be those of the checkpoint; to start from its weights alone use init_from", file, x.name, x.desc.Shape)
+		}
+		v, err := f.Float32s(x.name)
+		if err != nil {
+			return err
+		}
+		if err := t.mover.In(ctx, x.at, x.desc, floatBytes(v)); err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// Trainer is one rank of a run. Make it with New, call Run once.
+type Trainer struct {
+	cfg   Config
+	began time.Time
+	stop  atomic.Bool
+
+	comm    comm.Communicator
+	dev     npu.Device
+	stream  npu.Stream
+	train   *pass
+	eval    *pass // nil without Config.Eval
+	store   *store
+	scratch npu.Buffer
+	// evalStates are the running statistics that evaluation uses: the mean over ranks.
+	evalStates []npu.Ptr
+	eng        *ddp.Engine
+	opt        *optim.Optimizer
+	sched      optim.Schedule
+	scaler     *optim.Scaler
+	mover      *graph.Mover
+	saver      *checkpoint.Store
+	loader     *data.Loader
+	held       *data.Loader // evaluation
+
+	order    []int // weights of the program in ready order, as the engine knows them
+	landed   chan int
+	marks    marks
+	total    int // steps of the run
+	perEpoch int // steps of an epoch
+
+	step    int        // done
+	at      data.State // where the data goes on
+	samples int64
+	micro   []*data.Batch // of the step under way, for messages
+	valid   []int
+	lastEv  map[string]float64
+
+	hostScale  [1]float32 // what is being copied to the device
+	hostSeed   []*int64
+	hostTensor []byte // one tensor on its way to a file
+}
+
+// Result says how a run ended.
+type Result struct {
+	Steps   int                // done, those before a resume included
+	Loss    float64            // mean of the last step
+	Eval    map[string]float64 // last evaluation: "loss" and the metrics, and "items", the number evaluated
+	Stopped bool               // on request, before the end; the state is saved if there is a directory for it
+}
+
+// New checks a configuration. Nothing is opened before Run.
+func New(opts ...Option) (*Trainer, error) {
+	t := &Trainer{began: time.Now()}
+	for _, o := range opts {
+		o(&t.cfg)
+	}
+	t.cfg.ensureDefaults()
+	if err := t.cfg.validate(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Stop asks the run to end after the step under way: all ranks agree, save a checkpoint, and Run returns with
+// Result.Stopped. It may be called from any goroutine, also from a signal handler, and on any rank.
+func (t *Trainer) Stop() { t.stop.Store(true) }
+
+// open brings up everything that Run needs, in the order of the design: device, graph, plan, buckets, memory, weights, data.
+func (t *Trainer) open(ctx context.Context) (err error) {
+	if t.comm = t.cfg.Comm; t.comm == nil {
+		t.comm = alone()
+	}
+	if t.dev, err = t.openDevice(); err != nil {
+		return err
+	}
+	if t.stream, err = t.dev.NewStream("compute"); err != nil {
+		return err
+	}
+	if err = t.openData(); err != nil {
+		return err
+	}
+	if t.sched, err = t.cfg.Schedule(t.total, t.perEpoch); err != nil {
+		return err
+	}
+	if t.scaler, err = t.cfg.Scaler.New(); err != nil {
+		return err
+	}
+	if err = t.compile(); err != nil {
+		return err
+	}
+	if err = t.openEngine(ctx); err != nil {
+		return err
+	}
+	if err = t.bind(); err != nil {
+		return err
+	}
+	t.mover = graph.NewMover(t.dev, t.stream)
+	if t.cfg.SaveDir != "" {
+		t.saver = checkpoint.New(checkpoint.OS{}, t.cfg.SaveDir, t.cfg.KeepLast)
+	}
+	if err = t.initialise(ctx); err != nil {
+		return err
+	}
+	t.loader.Start()
+	return nil
+}
+
+// openDevice opens the device family of the configuration; without one the host, and the reference device where the host's
+// library is missing, which is said aloud because it is a hundred times slower.
+func (t *Trainer) openDevice() (npu.Device, error) {
+	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: t.cfg.Options}
+	if t.cfg.Device != "" {
+		return npu.Open(t.cfg.Device, o)
+	}
+	dev, err := npu.Open("cpu", o)
+	if err == nil {
+		return dev, nil
+	}
+	slog.Warn("the cpu device cannot be opened; computing with plain Go, which is correct and very slow", "reason", err)
+	return npu.Open("ref", o)
+}
+
+// openData makes the loaders and works out how long the run is.
+func (t *Trainer) openData() error {
+	c := &t.cfg
+	var err error
+	t.loader, err = data.NewLoader(c.Data, data.Options{
+		Batch: c.Batch, Rank: t.comm.Rank(), World: t.comm.Size(), Seed: c.Seed, Shuffle: !c.NoShuffle, Tail: c.Tail,
+		Workers: c.Workers, Prefetch: 2, SkipBad: c.SkipBad, OnSkip: t.skipped,
+	})
+	if err != nil {
+		return err
+	}
+	batches := t.loader.Sampler().Batches()
+	t.perEpoch = max(1, batches/c.Accumulate)
+	if batches == 0 {
+		return fmt.Errorf("train: %s has %d samples, less than one batch of %d on %d ranks\nhint: a smaller batch, or fewer ranks", c.Data.Name(), c.Data.Len(), c.Batch, t.comm.Size())
+	}
+	if t.total = c.Steps; t.total == 0 {
+		t.total = max(1, int(c.Epochs*float64(batches)/float64(c.Accumulate)+0.5))
+	}
+	if c.Eval == nil {
+		return nil
+	}
+	t.held, err = data.NewLoader(c.Eval, data.Options{
+		Batch: c.EvalBatch, Rank: t.comm.Rank(), World: t.comm.Size(), Tail: data.Short, Epochs: 1,
+		Workers: c.Workers, Prefetch: 1, SkipBad: c.SkipBad, OnSkip: t.skipped,
+	})
+	return err
+}
+
+func (t *Trainer) skipped(index int, err error) {
+	slog.Warn("sample skipped", "index", index, "reason", err)
+}
+
+// compile builds and compiles the training network and, with the same parameter layouts, the evaluation network.
+func (t *Trainer) compile() error {
+	c := &t.cfg
+	net, err := build(c.Model, c.Data.Fields(), c.Batch, true)
+	if err != nil {
+		return err
+	}
+	prog, err := graph.Compile(net.b, t.dev, graph.Options{Compute: c.Compute, Accumulate: c.Accumulate > 1})
+	if err != nil {
+		return err
+	}
+	t.train = newPass(net, prog, c.Batch)
+	if c.Eval == nil {
+		return nil
+	}
+	if net, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false); err != nil {
+		return fmt.Errorf("train: evaluation network: %w", err)
+	}
+	if prog, err = graph.Compile(net.b, t.dev, graph.Options{Compute: c.Compute, Layouts: prog.Layouts()}); err != nil {
+		return fmt.Errorf("train: evaluation network: %w", err)
+	}
+	t.eval = newPass(net, prog, c.EvalBatch)
+	return nil
+}
+
+// Close releases everything. Run calls it; only a Trainer that was opened otherwise needs it. Idempotent.
+func (t *Trainer) Close() error {
+	var errs []error
+	add := func(f func() error) { errs = append(errs, f()) }
+	for _, l := range []*data.Loader{t.loader, t.held} {
+		if l != nil {
+			add(l.Close)
+		}
+	}
+	if t.stream != nil {
+		// Whatever is still enqueued uses the memory that goes next.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		_ = t.stream.Sync(ctx)
+		cancel()
+	}
+	if t.opt != nil {
+		add(t.opt.Close)
+	}
+	if t.eng != nil {
+		add(t.eng.Close)
+	}
+	if t.mover != nil {
+		add(t.mover.Close)
+	}
+	for _, p := range []*pass{t.train, t.eval} {
+		if p != nil {
+			add(p.close)
+		}
+	}
+	add(t.marks.close)
+	if t.store != nil {
+		add(t.store.close)
+	}
+	if t.scratch != nil {
+		add(t.scratch.Free)
+	}
+	if t.stream != nil {
+		add(t.stream.Close)
+	}
+	if t.dev != nil {
+		add(t.dev.Close)
+	}
+	t.loader, t.held, t.opt, t.eng, t.mover, t.train, t.eval, t.store, t.scratch, t.stream, t.dev = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
