@@ -66,6 +66,7 @@ func (n Norm) table() *table {
 type canvas struct {
 	hor, ver weights
 	rows     []byte // after the horizontal pass
+	grey     Picture
 	line     []byte
 }
 
@@ -88,7 +89,7 @@ func (c *canvas) render(src *Picture, denom int, v View, outW, outH int, lut []*
 	c.ver.set(y0, y1, v.OutH, v.WinY, outH, minY, maxY)
 
 	first := c.ver.from[0]
-	last := c.ver.from[outH-1] + c.ver.n[outH-1]
+	last := c.ver.from[outH-1] + c.ver.taps
 	stride := outW * src.C
 	c.rows = sized(c.rows, (last-first)*stride)
 	for y := first; y < last; y++ {
@@ -101,7 +102,7 @@ func (c *canvas) render(src *Picture, denom int, v View, outW, outH int, lut []*
 	}
 	c.line = sized(c.line, stride)
 	for y := range outH {
-		column(c.line, c.rows[(c.ver.from[y]-first)*stride:], stride, c.ver.k[y*c.ver.stride:][:c.ver.n[y]])
+		column(c.line, c.rows[(c.ver.from[y]-first)*stride:], stride, c.ver.k[y*c.ver.taps:][:c.ver.taps])
 		emit(c.line, src.C, y, outW, outH, v.Flip, lut, dst)
 	}
 }

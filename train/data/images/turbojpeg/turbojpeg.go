@@ -124,8 +124,8 @@ func New() (*Decompressor, error) {
 	if h == nil {
 		return nil, errors.New("turbojpeg: no memory for a decompressor")
 	}
-	d := &Decompressor{h: h}
-	d.cleanup = runtime.AddCleanup(d, func(h unsafe.Pointer) { C.tj_free(h) }, h)
+	d := &Decompressor{}
+	d.own(h)
 	return d, nil
 }
 
@@ -138,8 +138,23 @@ func (d *Decompressor) Close() {
 	}
 }
 
+// err is the message of the last call.
 func (d *Decompressor) err() error {
 	return errors.New("turbojpeg: " + strings.TrimSpace(C.GoString(C.tj_error(d.h))))
+}
+
+// renew replaces the handle. After a failure the library's is not always usable: after a file that ends behind its first marker, say, every later
+// one is refused with "two SOI markers" (seen with 2.1.5).
+func (d *Decompressor) renew() {
+	d.Close()
+	if h := C.tj_new(); h != nil {
+		d.own(h)
+	}
+}
+
+func (d *Decompressor) own(h unsafe.Pointer) {
+	d.h = h
+	d.cleanup = runtime.AddCleanup(d, func(h unsafe.Pointer) { C.tj_free(h) }, h)
 }
 
 // Header reads size and colour model without decoding.
@@ -153,8 +168,9 @@ func (d *Decompressor) Header(src []byte) (Header, error) {
 	r := C.tj_read_header(d.h, (*C.uchar)(unsafe.Pointer(&src[0])), C.ulong(len(src)))
 	defer runtime.KeepAlive(d)
 	if r.w <= 0 || r.h <= 0 { // a warning (rc -1) may come with a valid header
+		defer d.renew()
 		if r.rc == 0 {
-			return Header{}, fmt.Errorf("turbojpeg: picture of %d x %d pixels", r.w, r.h)
+			return Header{}, errors.New("turbojpeg: no picture in the file")
 		}
 		return Header{}, d.err()
 	}
@@ -201,6 +217,7 @@ func (d *Decompressor) Decode(src []byte, hdr Header, denom int, dst []byte) (wa
 	if run(flagStopOnWarning) {
 		return "", nil
 	}
+	defer d.renew()
 	if err := d.err(); C.tj_warning(d.h) == 0 || premature(err) {
 		return "", err
 	}

@@ -1,0 +1,67 @@
+package images
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// planar turns pictures of one size, stored plane by plane (C H W), into samples.
+type planar struct {
+	c, h, w    int // as stored
+	outW, outH int
+	transform  Transform
+	fields     []data.Field
+	luts       []*[256]float32
+	canvases   pool[canvas]
+}
+
+func newPlanar(c, h, w, outC int, t Transform, norm Norm) (*planar, error) {
+	p := &planar{c: c, h: h, w: w, outW: w, outH: h, transform: t}
+	if outC != c && !(c == 1 && outC == 3) {
+		return nil, fmt.Errorf("images: %d channels cannot become %d\nhint: only grey (1) can become colour (3)", c, outC)
+	}
+	if t != nil {
+		if err := t.Check(); err != nil {
+			return nil, err
+		}
+		p.outW, p.outH = t.Size()
+	} else {
+		p.transform = ResizeCrop{Width: w, Height: h} // the whole
+	}
+	if c == 1 { // one plane has one normalisation, also three times
+		norm.Mean[1], norm.Mean[2] = norm.Mean[0], norm.Mean[0]
+		norm.Std[1], norm.Std[2] = norm.Std[0], norm.Std[0]
+	}
+	if err := errors.Join(checkSize(p.outW, p.outH, 0), norm.Check()); err != nil {
+		return nil, err
+	}
+	p.fields = imageFields(outC, p.outH, p.outW)
+	p.luts = planes(norm, outC)
+	return p, nil
+}
+
+// Fields are image and label.
+func (p *planar) Fields() []data.Field { return p.fields }
+
+// draw renders the planes of one picture.
+func (p *planar) draw(pix []byte, r *data.Rand, dst []byte) {
+	can := p.canvases.get()
+	if can == nil {
+		can = new(canvas)
+	}
+	defer p.canvases.put(can)
+	v := p.transform.View(r, p.w, p.h)
+	out := data.F32(dst)
+	if p.c == 1 {
+		can.grey = Picture{W: p.w, H: p.h, C: 1, Pix: pix}
+		can.render(&can.grey, 1, v, p.outW, p.outH, p.luts, out)
+		return
+	}
+	n, m := p.w*p.h, p.outW*p.outH
+	for c := range p.c {
+		can.grey = Picture{W: p.w, H: p.h, C: 1, Pix: pix[c*n:][:n]}
+		can.render(&can.grey, 1, v, p.outW, p.outH, p.luts[c:c+1], out[c*m:][:m])
+	}
+}
