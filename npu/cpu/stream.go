@@ -43,6 +43,7 @@ type stream struct {
 
 	commands *[chunkLen]C.gt_command // C memory
 	times    *[chunkLen]C.gt_time    // C memory
+	status   *C.int                  // C memory: a Go variable would be allocated at each call
 
 	mu      sync.Mutex
 	changed sync.Cond // done or err changed, or a Sync's context ended
@@ -88,20 +89,35 @@ func (d *Device) NewStream(name string) (npu.Stream, error) {
 			return nil, fmt.Errorf("cpu: stream %s: %w", name, err)
 		}
 	}
+	if err := d.adopt(s); err != nil {
+		if s.dnn != nil {
+			s.dnn.Close()
+		}
+		return nil, err
+	}
+	s.commands = (*[chunkLen]C.gt_command)(C.calloc(chunkLen, C.sizeof_gt_command))
+	s.times = (*[chunkLen]C.gt_time)(C.calloc(chunkLen, C.sizeof_gt_time))
+	s.status = (*C.int)(C.calloc(1, C.sizeof_int))
+	started := make(chan error)
+	go s.loop(started)
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// adopt makes s a stream of the device, and its compute stream if it has none.
+func (d *Device) adopt(s *stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, errClosed
+		return errClosed
 	}
 	if !d.hasCompute {
 		d.hasCompute, s.compute, s.threads = true, true, d.threads
 	}
 	d.streams[s] = true
-	s.commands = (*[chunkLen]C.gt_command)(C.calloc(chunkLen, C.sizeof_gt_command))
-	s.times = (*[chunkLen]C.gt_time)(C.calloc(chunkLen, C.sizeof_gt_time))
-	started := make(chan error)
-	go s.loop(started)
-	return s, <-started
+	return nil
 }
 
 // prepare sets up the calling thread as the stream's.
@@ -157,6 +173,7 @@ func (s *stream) drop() {
 	}
 	C.free(unsafe.Pointer(s.commands))
 	C.free(unsafe.Pointer(s.times))
+	C.free(unsafe.Pointer(s.status))
 	s.dev.mu.Lock()
 	delete(s.dev.streams, s)
 	if s.compute {
@@ -224,8 +241,7 @@ func (s *stream) runC(batch []npu.Launch, profile bool) error {
 	if !profile {
 		times = nil
 	}
-	var status C.int
-	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, &status))
+	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, s.status))
 	if profile {
 		s.mu.Lock()
 		for i := range n {
@@ -237,7 +253,7 @@ func (s *stream) runC(batch []npu.Launch, profile bool) error {
 		return nil
 	}
 	l := batch[n].(*launch)
-	return fmt.Errorf("%s: %w", l.kernel.op, l.runner.fault(int(status)))
+	return fmt.Errorf("%s: %w", l.kernel.op, l.runner.fault(int(*s.status)))
 }
 
 func (s *stream) runGo(l *launch, profile bool) error {

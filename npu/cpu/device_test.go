@@ -1,0 +1,167 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+func TestRegistered(t *testing.T) {
+	if !slices.Contains(npu.Families(), "cpu") {
+		t.Fatal("cpu is not registered")
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	for what, o := range map[string]npu.Options{
+		"negative":                {Threads: -1},
+		"unknown layout":          {Extra: map[string]string{"layout": "nchw"}},
+		`unknown option "colour"`: {Extra: map[string]string{"colour": "blue"}},
+		"processor 5000":          {CPUs: []int{5000}},
+		"/nonexistent/libdnnl.so": {Extra: map[string]string{"onednn": "/nonexistent/libdnnl.so"}},
+	} {
+		if _, err := npu.Open("cpu", o); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want an error with %q, have %v", what, err)
+		}
+	}
+	t.Setenv("GOTRAIN_ONEDNN", "/nonexistent")
+	if _, err := npu.Open("cpu", npu.Options{}); err == nil || !strings.Contains(err.Error(), "/nonexistent") || !strings.Contains(err.Error(), "\nhint: ") {
+		t.Errorf("a library that does not exist: %v", err)
+	}
+}
+
+// Without the library the device still works, by Go.
+func TestWithoutLibrary(t *testing.T) {
+	d := open(t, npu.Options{Extra: map[string]string{"onednn": "off"}})
+	g := newRig(t, d)
+	m := npu.D(npu.F32, 4, 4)
+	opCase{op: npu.Op{Kind: npu.MatMul, In: []npu.Desc{m, m}, Out: []npu.Desc{m}}, impl: "go:"}.check(t, g, 1)
+	if d.Info().Detail != "without oneDNN, 1 thread" {
+		t.Errorf("detail %q", d.Info().Detail)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "calibrate": "true"}})
+	i := d.Info()
+	if i.Name != "cpu" || i.Threads != 2 || !strings.Contains(i.Detail, "oneDNN ") || !strings.HasSuffix(i.Detail, "2 threads") || i.Memory < 1<<28 || i.Compute[0] != npu.F32 {
+		t.Errorf("%+v", i)
+	}
+	if p := i.Peak[npu.F32]; p < 1e8 || p > 1e14 {
+		t.Errorf("peak %g", p)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	d := testDevice(t)
+	for _, n := range []int64{0, 1, 4096, hugePage, 3*hugePage + 5} {
+		b := must(d.Alloc(n))(t)
+		if b.Bytes() != n || int64(len(b.Host())) != n {
+			t.Errorf("%d bytes: %d and %d", n, b.Bytes(), len(b.Host()))
+		}
+		if n > 0 {
+			if a := uintptr(unsafe.Pointer(&b.Host()[0])); a%4096 != 0 || (n >= hugePage && a%hugePage != 0) {
+				t.Errorf("%d bytes lie at %x", n, a)
+			}
+			if slices.Max(b.Host()) != 0 {
+				t.Errorf("%d bytes are not zeroed", n)
+			}
+			b.Host()[n-1] = 1
+		}
+		if err := b.Free(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, n := range []int64{-1, 1 << 45, 1 << 50} {
+		if _, err := d.Alloc(n); err == nil {
+			t.Errorf("alloc of %d bytes: no error", n)
+		}
+	}
+}
+
+func TestBindErrors(t *testing.T) {
+	d := testDevice(t)
+	g := newRig(t, d)
+	m := npu.D(npu.F32, 8, 8)
+	k := must(d.Compile(npu.Op{Kind: npu.MatMul, In: []npu.Desc{m, m}, Out: []npu.Desc{m}}))(t)
+	p := g.alloc(256)
+	ws := g.alloc(max(k.Workspace(), 1))
+	for what, args := range map[string][]npu.Ptr{
+		"2 arguments for 2 inputs and 1 outputs": {p, p},
+		"input 1":                                {p, {}, p},
+		"output 0":                               {p, p, {}},
+		"outside a buffer of 256":                {p, p.At(4), p},
+		"bytes -4":                               {p.At(-4), p, p},
+	} {
+		if _, err := k.Bind(args, ws); err == nil || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "matmul") {
+			t.Errorf("want an error with %q, have %v", what, err)
+		}
+	}
+	for what, op := range map[string]npu.Op{
+		"no op kind":         {Kind: "frobnicate"},
+		"no concrete layout": {Kind: npu.Relu, In: []npu.Desc{m.With(npu.Any)}, Out: []npu.Desc{m}},
+		"matmul":             {Kind: npu.MatMul, In: []npu.Desc{m, npu.D(npu.F32, 7, 8)}, Out: []npu.Desc{m}},
+		"not known":          {Kind: npu.Convert, In: []npu.Desc{m.With("w:never")}, Out: []npu.Desc{m}},
+		"no layout":          {Kind: npu.Convert, In: []npu.Desc{m.With("martian")}, Out: []npu.Desc{m}},
+	} {
+		if _, err := d.Compile(op); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want an error with %q, have %v", what, err)
+		}
+	}
+	other := testDevice(t)
+	l := newRig(t, other).matmul(4)
+	if err := g.s.Run([]npu.Launch{l}); err == nil || !strings.Contains(err.Error(), "another device") {
+		t.Errorf("a launch of another device: %v", err)
+	}
+	e := must(other.NewEvent())(t)
+	if g.s.Record(e) == nil || g.s.Wait(e) == nil || g.s.Do(nil) == nil || g.s.CopyIn(p, make([]byte, 257)) == nil || g.s.CopyOut(make([]byte, 8), npu.Ptr{}) == nil {
+		t.Error("a wrong call on a stream has no error")
+	}
+}
+
+// The device binds the stream's thread, and OpenMP's with it.
+func TestAffinity(t *testing.T) {
+	var mine unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &mine); err != nil || mine.Count() < 2 {
+		t.Skip("one processor")
+	}
+	last := 0
+	for c := range 1024 {
+		if mine.IsSet(c) {
+			last = c
+		}
+	}
+	d := open(t, npu.Options{CPUs: []int{last}, Extra: map[string]string{"onednn": libraries(t)[0]}})
+	g := newRig(t, d)
+	var got unix.CPUSet
+	g.s.Do(func() error { return unix.SchedGetaffinity(0, &got) })
+	g.sync()
+	if got.Count() != 1 || !got.IsSet(last) {
+		t.Errorf("bound to %d processors", got.Count())
+	}
+	d = open(t, npu.Options{CPUs: []int{1000}, Extra: map[string]string{"onednn": libraries(t)[0]}})
+	if _, err := d.NewStream("x"); err == nil || !strings.Contains(err.Error(), "1000") {
+		t.Errorf("a processor that does not exist: %v", err)
+	}
+}
+
+// Without cgo the package is empty, and the binary says what is missing.
+func TestWithoutCgo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	cmd := exec.Command("go", "test", "-run", "TestNoCgo", "-count=1", ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
