@@ -1,6 +1,10 @@
 package launch
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,4 +25,22 @@ func bind(cpus []int) error {
 		set.Set(c)
 	}
 	return unix.SchedSetaffinity(0, &set)
+}
+
+// groupRuns says whether a process group has a member that is more than a zombie. A process whose parent died first stays a
+// zombie until the system's first process looks, which is not worth waiting for.
+func groupRuns(pgid int) bool {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // just gone
+		}
+		s := string(b)
+		f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:]) // state, parent, group
+		if len(f) > 2 && f[2] == strconv.Itoa(pgid) && f[0] != "Z" && f[0] != "X" {
+			return true
+		}
+	}
+	return false
 }

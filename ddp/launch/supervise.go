@@ -392,7 +392,7 @@ func (s *supervisor) alive() string {
 // sweep makes sure that nothing of the job is left, also no child of a rank, and that all output is out.
 func (s *supervisor) sweep() {
 	until := time.Now().Add(2 * time.Second)
-	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil {
+	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil && groupRuns(s.pgid) {
 		if time.Now().After(until) {
 			fmt.Fprintf(s.Stderr, "[launch] process group %d still has members after SIGKILL\n", s.pgid)
 			break

@@ -57,6 +57,7 @@ func play(role string) int {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("deaf")
 		if id.Rank == 1 {
+			time.Sleep(500 * time.Millisecond) // until rank 0 is deaf too
 			fmt.Println("boom")
 			return 7
 		}
@@ -71,6 +72,17 @@ func play(role string) int {
 			time.Sleep(time.Minute)
 		}
 		return ExitStopped
+	case "chatter":
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		for {
+			select {
+			case <-c:
+				return ExitStopped
+			case <-time.After(10 * time.Millisecond):
+				fmt.Println("still here")
+			}
+		}
 	case "peers": // rank 0 sees its peer go and is quicker to exit than the peer itself
 		if id.Rank == 0 {
 			fmt.Println("rank 1 is gone")
@@ -420,19 +432,23 @@ func TestSupervisorSignals(t *testing.T) {
 
 // A reader that goes away (| head) must not cost the run: the ranks are asked to stop and keep their checkpoint.
 func TestSupervisorOutputGone(t *testing.T) {
-	r, w, err := os.Pipe()
+	var errs syncBuffer
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_ROLE=supervise:2:chatter")
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var errs syncBuffer
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_ROLE=supervise:2:stop")
-	cmd.Stdout, cmd.Stderr = w, &errs
-	r.Close()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w.Close()
+	for lines, seen := bufio.NewScanner(out), map[string]bool{}; len(seen) < 2 && lines.Scan(); {
+		if strings.HasSuffix(lines.Text(), "still here") {
+			seen[lines.Text()] = true
+		}
+	}
+	out.Close()
 	cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != ExitStopped || !strings.Contains(errs.String(), "nobody reads the output") {
 		t.Errorf("exit code %d\n%s", got, errs.String())
