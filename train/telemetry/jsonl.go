@@ -1,0 +1,113 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// JSONL appends events to a file, one JSON object a line, each written out at once. Every object has "event" (the kind) and "time". What
+// is not known is null; NaN and infinities are strings, as JSON has no numbers for them.
+type JSONL struct {
+	f *os.File
+}
+
+// NewJSONL opens or makes the file. When the last line of an earlier run was cut short it is ended first.
+func NewJSONL(path string) (*JSONL, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	if err := endLastLine(f); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	return &JSONL{f}, nil
+}
+
+func endLastLine(f *os.File) error {
+	st, err := f.Stat()
+	if err != nil || st.Size() == 0 || !st.Mode().IsRegular() {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := f.ReadAt(last, st.Size()-1); err != nil || last[0] == '\n' {
+		return err
+	}
+	_, err = f.Write([]byte{'\n'})
+	return err
+}
+
+// Emit appends the event. Spans belong into a trace and are left out.
+func (j *JSONL) Emit(e Event) error {
+	raw, err := marshal(e)
+	if err != nil || raw == nil {
+		return err
+	}
+	if _, err := j.f.Write(append(raw, '\n')); err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	return nil
+}
+
+// marshal puts the kind in front of the event's own fields; nil for kinds that have no place here.
+func marshal(e Event) ([]byte, error) {
+	switch x := e.(type) {
+	case RunStart:
+		x.Time = stamp(x.Time)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			RunStart
+		}{e.Kind(), x})
+	case Step:
+		x.Time, x.Unit = stamp(x.Time), orUnit(x.Unit)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			Step
+		}{e.Kind(), x})
+	case Eval:
+		x.Time = stamp(x.Time)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			Eval
+		}{e.Kind(), x})
+	case Epoch:
+		x.Time = stamp(x.Time)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			Epoch
+		}{e.Kind(), x})
+	case Checkpoint:
+		x.Time = stamp(x.Time)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			Checkpoint
+		}{e.Kind(), x})
+	case Warning:
+		x.Time = stamp(x.Time)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			Warning
+		}{e.Kind(), x})
+	case RunEnd:
+		x.Time, x.Unit = stamp(x.Time), orUnit(x.Unit)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			RunEnd
+		}{e.Kind(), x})
+	}
+	return nil, nil
+}
+
+func stamp(t time.Time) time.Time { return orNow(t).UTC().Truncate(time.Millisecond) }
+
+// Close closes the file.
+func (j *JSONL) Close() error {
+	if j.f == nil {
+		return nil
+	}
+	err := j.f.Close()
+	j.f = nil
+	return err
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package telemetry
+
+// Memory is not known on this system.
+func Memory() (now, peak Value) { return Value{}, Value{} }
