@@ -94,7 +94,7 @@ func (p *pump) run(r io.Reader) {
 		n, err := r.Read(buf)
 		p.feed(buf[:n])
 		if err != nil {
-			if len(p.rest) > 0 {
+			if len(visible(p.rest)) > 0 {
 				p.feed([]byte("\n"))
 			}
 			return
@@ -115,6 +115,10 @@ func (p *pump) feed(b []byte) {
 		b = b[i+1:]
 	}
 	p.rest = append(p.rest, b...)
+	// A line of progress is redrawn for hours without an end: only what is to be seen is kept.
+	if i := bytes.LastIndexByte(p.rest[:max(0, len(p.rest)-1)], '\r'); i >= 0 {
+		p.rest = p.rest[:copy(p.rest, p.rest[i+1:])]
+	}
 	for len(p.rest) >= maxLine {
 		p.line(p.rest[:maxLine])
 		p.rest = p.rest[:copy(p.rest, p.rest[maxLine:])]
@@ -135,8 +139,16 @@ func (p *pump) line(l []byte) {
 	p.out = append(p.out, '\n')
 }
 
+// wipes are what programs write to clear a line before they draw it anew.
+var wipes = [][]byte{[]byte("\x1b[2K\r"), []byte("\r\x1b[2K"), []byte("\r\x1b[K")}
+
 // visible is what a terminal would show of a line that was redrawn with carriage returns.
 func visible(l []byte) []byte {
+	for _, w := range wipes {
+		if i := bytes.LastIndex(l, w); i >= 0 {
+			l = l[i+len(w):]
+		}
+	}
 	l = bytes.TrimRight(l, "\r")
 	if i := bytes.LastIndexByte(l, '\r'); i >= 0 {
 		l = l[i+1:]
