@@ -9,6 +9,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/telemetry"
 )
 
 // Config is everything that a run depends on. Use it directly, or through the options of New; the zero value of a field is
@@ -62,10 +63,11 @@ type Config struct {
 	InitPartial bool   // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
 	RecipeText  string // stored in checkpoints
 
-	LogEvery   int // steps between log lines; 1
-	CheckEvery int // steps between comparisons of all state over ranks; 0: 500, -1: never
-	Sinks      []Sink
-	PeakFLOPS  float64 // of this rank's device at its compute dtype, for MFU; 0: what the device says, or unknown
+	LogEvery   int              // steps between log lines; 1
+	CheckEvery int              // steps between comparisons of all state over ranks; 0: 500, -1: never
+	Sinks      []telemetry.Sink // told of all events; the trainer closes them
+	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace among the sinks
+	PeakFLOPS  float64          // of this rank's device at its compute dtype, for MFU; 0: what the device says, or unknown
 }
 
 // Schedule makes the learning rate, given how long the run is. optim.ScheduleConfig.New needs both.

@@ -1,16 +1,136 @@
 package train
 
 import (
+	"fmt"
+	"math"
+	"os"
 	"time"
 
+	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-func (t *Trainer) emitStart()                                        {}
-func (t *Trainer) emitStep(r report)                                 {}
-func (t *Trainer) emitEval(v map[string]float64, took time.Duration) {}
-func (t *Trainer) emitSaved(s checkpoint.Saved)                      {}
-func (t *Trainer) emitResumed(c *checkpoint.Checkpoint)              {}
-func (t *Trainer) emitEnd(err error)                                 {}
+// emit hands an event to the sinks. They report their own faults; training does not end for them.
+func (t *Trainer) emit(e telemetry.Event) { _ = t.bus.Emit(e) }
 
-type Sink interface{}
+// peak is the FLOP/s that MFU is measured against, 0 where nobody knows.
+func (t *Trainer) peak() float64 {
+	if t.cfg.PeakFLOPS > 0 {
+		return t.cfg.PeakFLOPS
+	}
+	return t.dev.Info().Peak[t.cfg.Compute]
+}
+
+func (t *Trainer) emitStart() {
+	fwd, bwd := t.train.prog.Plan().FLOPs()
+	t.flops = telemetry.PlanFLOPs(float64(fwd+bwd), t.cfg.Batch)
+	host, _ := os.Hostname()
+	info := t.dev.Info()
+	var params int64
+	for _, p := range t.train.net.b.Params() {
+		params += p.Shape.Elems()
+	}
+	facts := []telemetry.Fact{
+		{Key: "device", Value: info.Name + " (" + info.Detail + ")"},
+		{Key: "model", Value: fmt.Sprintf("%d parameters, activations in %v", params, t.cfg.Compute)},
+		{Key: "data", Value: fmt.Sprintf("%s, %d samples", t.cfg.Data.Name(), t.cfg.Data.Len())},
+		{Key: "batch", Value: fmt.Sprintf("%d = %d a rank × %d accumulated × %d ranks over %s", t.cfg.Batch*t.cfg.Accumulate*t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
+		{Key: "steps", Value: fmt.Sprintf("%d, %d an epoch", t.total, t.perEpoch)},
+		{Key: "optimizer", Value: t.cfg.Optim.String()},
+		{Key: "buckets", Value: fmt.Sprintf("%d, %.1f MiB", len(t.eng.Buckets()), float64(t.eng.Plan().Bytes)/(1<<20))},
+		{Key: "memory", Value: fmt.Sprintf("%.0f MiB planned", float64(t.planned())/(1<<20))},
+		{Key: "started in", Value: time.Since(t.began).Round(time.Millisecond).String()},
+	}
+	t.emit(telemetry.RunStart{
+		Name: t.cfg.Name, Version: Version(), Host: host, Recipe: t.cfg.RecipeText,
+		Identity: telemetry.Identity{Node: t.cfg.Node, Rank: t.comm.Rank(), World: t.comm.Size()},
+		Facts:    append(facts, t.flops.Facts(t.peak())...),
+	})
+}
+
+func (t *Trainer) epoch() telemetry.Value {
+	return telemetry.Known(float64(t.at.Epoch) + float64(t.at.Consumed)/float64(max(1, t.cfg.Data.Len())))
+}
+
+func metrics(names []string, v []float64) []telemetry.Metric {
+	var out []telemetry.Metric
+	for i, n := range names {
+		if i < len(v) {
+			out = append(out, telemetry.Metric{Name: n, Value: telemetry.Known(v[i])})
+		}
+	}
+	return out
+}
+
+func (t *Trainer) emitStep(r report) {
+	rate := r.count / r.total.Seconds()
+	t.window.Add(rate)
+	own := telemetry.Known(rate / float64(t.comm.Size()))
+	now, _ := telemetry.Memory()
+	e := telemetry.Step{
+		Step: int64(t.step), Total: int64(t.total), Epoch: t.epoch(), Loss: telemetry.Known(r.loss), LR: telemetry.Known(r.lr), Skipped: r.skipped,
+		Throughput: telemetry.Known(rate), Took: telemetry.Seconds(r.total), Compute: telemetry.Seconds(r.compute),
+		Comm: telemetry.Seconds(r.comm.Transfer), Wait: telemetry.Seconds(r.exposed), Data: telemetry.Seconds(r.data),
+		Util: telemetry.Known(min(1, r.busy.Seconds()/r.total.Seconds())), MFU: t.flops.MFU(own, t.peak()), Memory: now,
+		Metrics: metrics(t.train.net.metrics, r.metrics),
+	}
+	if !math.IsNaN(r.norm) {
+		e.Norm = telemetry.Known(r.norm)
+	}
+	if t.cfg.Scaler.Dynamic {
+		e.Scale = telemetry.Known(t.scaler.Scale())
+	}
+	t.emit(e)
+}
+
+func (t *Trainer) emitEval(v map[string]float64, took time.Duration) {
+	e := telemetry.Eval{
+		Step: int64(t.step), Epoch: t.epoch(), Loss: telemetry.Known(v["loss"]), Items: int64(v["items"]), Of: int64(t.cfg.Eval.Len()), Took: telemetry.Seconds(took),
+	}
+	for _, n := range t.eval.net.metrics {
+		e.Metrics = append(e.Metrics, telemetry.Metric{Name: n, Value: telemetry.Known(v[n])})
+	}
+	t.emit(e)
+}
+
+func (t *Trainer) emitSaved(s checkpoint.Saved) {
+	t.emit(telemetry.Checkpoint{Step: int64(t.step), Path: s.Path, Bytes: s.Bytes, Took: telemetry.Seconds(s.Took), Removed: s.Removed})
+	if s.Warning != nil {
+		t.emit(telemetry.Warning{Step: int64(t.step), Text: s.Warning.Error()})
+	}
+}
+
+func (t *Trainer) emitEnd(err error) {
+	if t.bus == nil {
+		return
+	}
+	_, peak := telemetry.Memory()
+	e := telemetry.RunEnd{Step: int64(t.step), Reason: "done", Took: telemetry.Seconds(time.Since(t.began)), Throughput: t.window.Median(), PeakMemory: peak}
+	switch {
+	case err == ErrStopped:
+		e.Reason = "stopped on request"
+	case err != nil:
+		e.Reason, e.Error = "failed", err.Error()
+	}
+	t.emit(e)
+}
+
+// spans turns what the engine waited for into bars of a trace.
+func (t *Trainer) spans(s ddp.Span) {
+	name := s.What
+	if s.Bucket >= 0 {
+		name = fmt.Sprintf("%s bucket %d", s.What, s.Bucket)
+	}
+	track := "comm"
+	if s.What == "wait" {
+		track = "host"
+	}
+	t.emit(telemetry.Span{Name: name, Cat: s.What, Track: track, Begin: s.Begin, Dur: s.End.Sub(s.Begin)})
+}
+
+// planned is the memory of this rank that the plan knows of: weights, states, gradients, optimizer state, activations.
+func (t *Trainer) planned() int64 {
+	n := t.store.bytes + t.eng.Plan().Bytes + t.opt.Bytes() + t.scratch.Bytes()
+	return n
+}

@@ -47,9 +47,13 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 		{Name: "version", Text: Version()}, {Name: "plan of the model", Text: t.train.prog.Plan().Fingerprint()}, {Name: "training data", Text: data},
 		{Name: "settings", Text: t.cfg.settings()},
 	}, t.cfg.Same...)
+	var trace func(ddp.Span)
+	if t.cfg.Trace {
+		trace = t.spans
+	}
 	t.eng, err = ddp.New(ctx, ddp.Config{
 		Params: params, Comm: t.comm, Device: t.dev, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB, Timeout: t.cfg.Timeout,
-		VoteFirst: true, Same: same,
+		VoteFirst: true, Same: same, Trace: trace,
 		OnBucket: func(k int, _ comm.Mem) error { t.landed <- k; return nil },
 	})
 	if err != nil {

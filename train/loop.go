@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -83,7 +84,11 @@ func (t *Trainer) finish(err error) error {
 		t.comm.Abort(err)
 	}
 	t.emitEnd(err)
-	if cerr := t.Close(); err == nil && cerr != nil {
+	cerr := t.Close()
+	if t.bus != nil {
+		cerr = errors.Join(cerr, t.bus.Close())
+	}
+	if err == nil && cerr != nil {
 		err = fmt.Errorf("train: closing: %w", cerr)
 	}
 	return err

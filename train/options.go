@@ -5,6 +5,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/telemetry"
 )
 
 // Option changes a Config; see its fields for meaning and defaults.
@@ -70,6 +71,6 @@ func WithCheckpoints(dir string, every int) Option {
 }
 
 // WithSinks adds receivers of events, such as telemetry's console.
-func WithSinks(s ...Sink) Option {
+func WithSinks(s ...telemetry.Sink) Option {
 	return func(c *Config) { c.Sinks = append(c.Sinks, s...) }
 }

@@ -140,7 +140,9 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	if err := t.restore(ctx, ck); err != nil {
 		return false, fmt.Errorf("train: resume from %s: %w", ck.Path, err)
 	}
-	t.emitResumed(ck)
+	if t.comm.Rank() == 0 {
+		slog.Info("resumed", "checkpoint", ck.Path, "step", t.step, "place", t.at.String())
+	}
 	return true, nil
 }
 

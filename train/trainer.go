@@ -15,6 +15,7 @@ import (
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/telemetry"
 )
 
 // Trainer is one rank of a run. Make it with New, call Run once.
@@ -22,6 +23,10 @@ type Trainer struct {
 	cfg   Config
 	began time.Time
 	stop  atomic.Bool
+
+	bus    *telemetry.Bus
+	window *telemetry.Window // items per second of the last steps
+	flops  telemetry.FLOPs
 
 	comm    comm.Communicator
 	dev     npu.Device
@@ -69,7 +74,7 @@ type Result struct {
 
 // New checks a configuration. Nothing is opened before Run.
 func New(opts ...Option) (*Trainer, error) {
-	t := &Trainer{began: time.Now()}
+	t := &Trainer{began: time.Now(), window: &telemetry.Window{}}
 	for _, o := range opts {
 		o(&t.cfg)
 	}
@@ -86,6 +91,7 @@ func (t *Trainer) Stop() { t.stop.Store(true) }
 
 // open brings up everything that Run needs, in the order of the design: device, graph, plan, buckets, memory, weights, data.
 func (t *Trainer) open(ctx context.Context) (err error) {
+	t.bus = telemetry.NewBus(t.cfg.Sinks...)
 	if t.comm = t.cfg.Comm; t.comm == nil {
 		t.comm = alone()
 	}

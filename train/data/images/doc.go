@@ -1,0 +1,46 @@
+// Package images holds the sources of labelled pictures: folders of JPEG and PNG files, IDX files, packed shards; the decoder; and the
+// transforms between a picture and a sample.
+//
+// All sources are data.Source with two fields: image, f32[C H W], and label, i32. Give them to data.NewLoader.
+//
+//	src, err := images.NewFolder("imagenet/train", images.FolderOptions{
+//		Transform: images.RandomResizedCrop{Width: 224, Height: 224, Flip: 0.5},
+//		Norm:      images.ImageNet,
+//	})
+//	val, err := images.NewFolder("imagenet/val", images.FolderOptions{
+//		Transform: images.ResizeCrop{Short: 256, Width: 224, Height: 224},
+//		Norm:      images.ImageNet,
+//		Classes:   src.Classes(), // the same labels, whatever folders val has
+//	})
+//
+// # Sources
+//
+//   - [Folder]: ROOT/CLASS/*.jpg|png|gif, labels and order as torchvision's ImageFolder gives them.
+//   - [IDX]: MNIST, Fashion-MNIST and relatives, gzipped or not, held in memory. [FindIDX] finds the files of a split.
+//   - [Packed]: fixed-size records in one or more files ("imagenet_train.bin"), read with pread. [Packer] and [Pack] write them; [Layout] documents a record.
+//
+// # Pixels
+//
+// A [Decoder] tells formats by content (ImageNet has a PNG and CMYK files under .jpg names) and checks the size in the header before it
+// takes memory. JPEGs are decoded by libjpeg-turbo where it is installed (package turbojpeg; apt-get install libturbojpeg0), and then pixels equal Pillow's; else by Go's
+// image/jpeg, whose pixels differ by up to 34 levels, mean 0.5 to 1.8, where chroma is subsampled, and which refuses arithmetic coding. [Folder.Backend] says which
+// it is: do not compare runs across the two to the last digit.
+//
+// As in torchvision: EXIF orientation is ignored, alpha is dropped, colour profiles are ignored, damaged but complete files are accepted (FolderOptions.Warn
+// tells of them), files that end too early are errors.
+//
+// # Transforms
+//
+// A [Transform] only chooses a [View], a region and what to make of it; decoding, resizing, mirroring, normalising and the change to planes
+// then happen in one go, in memory that is used again. Resizing is Pillow's antialiased bilinear filter, bit for bit. A JPEG whose region is more than four times
+// the output is shrunk while it is decoded, which costs a fraction and keeps at least twice the needed pixels.
+//
+//   - [RandomResizedCrop]: training on photographs.
+//   - [ResizeCrop]: evaluation.
+//   - [PadCrop]: training on small pictures.
+//
+// # Speed
+//
+// BenchmarkFolder prints pictures a second on one core for read + decode + RandomResizedCrop 224 + normalise. On a shared core of a Sapphire Rapids Xeon: 530 for
+// pictures of 500 x 375 and 750 for the bundled flowers with libjpeg-turbo; about 100 and 250 with Go's decoder.
+package images
