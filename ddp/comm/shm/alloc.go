@@ -1,0 +1,138 @@
+package shm
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// buffer is memory from Alloc: a region of the heap.
+type buffer struct {
+	c     *Comm
+	base  int64 // in the file
+	bytes int64 // as asked for
+	mem   []byte
+	once  sync.Once
+}
+
+var _ npu.Buffer = (*buffer)(nil)
+
+func (b *buffer) Bytes() int64 { return b.bytes }
+func (b *buffer) Host() []byte { return b.mem }
+
+// Free gives the memory back to the system, also where peers still map it.
+func (b *buffer) Free() error {
+	b.once.Do(func() {
+		b.mem = nil
+		b.c.heap.drop(b.c.fd, b.base)
+	})
+	return nil
+}
+
+// Alloc gives zeroed memory that all ranks can reach.
+func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
+	if bytes < 0 {
+		return nil, fmt.Errorf("comm: shm: alloc of %d bytes", bytes)
+	}
+	if err := c.brokenError(); err != nil {
+		return nil, err
+	}
+	if bytes == 0 {
+		return &buffer{c: c, base: -1}, nil
+	}
+	size := align(bytes, pageBytes)
+	base := c.take(size)
+	if err := reserve(c.fd, base, size); err != nil {
+		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, spaceError(c.fd, size, err))
+	}
+	mem, err := c.heap.mapped(c.fd, base, size, true)
+	if err != nil {
+		release(c.fd, base, size)
+		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, err)
+	}
+	return &buffer{c: c, base: base, bytes: bytes, mem: mem[:bytes:bytes]}, nil
+}
+
+// take moves the end of the heap. Space in the file is never used again: it costs nothing once its memory is released.
+func (c *Comm) take(size int64) int64 {
+	for {
+		old := atomic.LoadUint64(&c.v.hdr.next)
+		base := int64(old)
+		if size >= hugeBytes {
+			base = align(base, hugeBytes)
+		}
+		if atomic.CompareAndSwapUint64(&c.v.hdr.next, old, uint64(base+size)) {
+			return base
+		}
+	}
+}
+
+// heap is which regions this rank has mapped, its own and those of peers.
+type heap struct {
+	mu      sync.Mutex
+	regions map[int64]mapping
+}
+
+// mapped maps a region once. Peers' regions are mapped at their first use in a collective.
+func (h *heap) mapped(fd int, base, bytes int64, own bool) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m, ok := h.regions[base]; ok {
+		return m.mem, nil
+	}
+	m, err := mapRange(fd, base, bytes)
+	if err != nil {
+		return nil, err
+	}
+	m.warm(own)
+	if h.regions == nil {
+		h.regions = map[int64]mapping{}
+	}
+	h.regions[base] = m
+	return m.mem, nil
+}
+
+func (h *heap) drop(fd int, base int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m, ok := h.regions[base]; ok {
+		release(fd, base, int64(len(m.mem)))
+		m.unmap()
+		delete(h.regions, base)
+	}
+}
+
+func (h *heap) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for base, m := range h.regions {
+		m.unmap()
+		delete(h.regions, base)
+	}
+}
+
+// where is m's place in the file: its offset and region, or -1 if it did not come from this communicator's Alloc.
+func (c *Comm) where(m comm.Mem) (off, base, bytes int64) {
+	b, ok := m.Ptr.Buf.(*buffer)
+	if !ok || b.c != c || b.base < 0 || m.Elems == 0 {
+		return -1, 0, 0
+	}
+	return b.base + m.Ptr.Off, b.base, align(b.bytes, pageBytes)
+}
+
+// reach is the address at which this rank sees the memory that a rank announced in its line.
+func (c *Comm) reach(rank int, l *line) (unsafe.Pointer, error) {
+	near := &c.near[rank]
+	if near.base != l.base || near.mem == nil {
+		mem, err := c.heap.mapped(c.fd, l.base, l.bytes, false)
+		if err != nil {
+			return nil, err
+		}
+		near.base, near.mem = l.base, mem
+	}
+	return unsafe.Pointer(&near.mem[l.off-l.base]), nil
+}

@@ -1,0 +1,206 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+)
+
+// Comm is one rank's end of a group.
+type Comm struct {
+	rank, size int
+	fd         int
+	control    mapping
+	v          view
+	heap       heap
+	base       time.Time // origin of the clock
+	crowded    bool      // more ranks than processors: looking at flags would only keep the others from running
+
+	mu      sync.Mutex
+	idle    sync.Cond // driving became false
+	queue   []*call   // in order of issue; the first is the one under way
+	driving bool      // somebody drives the queue; see Note [driving] in drive.go
+	closed  bool
+	broken  error // first error
+	calls   int64
+	lanes   map[lane]*laneState
+	stats   comm.Stats
+	down    atomic.Bool // broken or aborted: a cheap flag for the driver
+
+	wake chan struct{}
+	wg   sync.WaitGroup
+
+	// Of the driver only.
+	round uint64 // last round that this rank published
+	slots uint32 // staging slots used so far
+	near  []near
+	ptrs  []pointers
+	srcs  []unsafe.Pointer
+	there func() bool // reached, made once
+}
+
+var _ comm.Communicator = (*Comm)(nil)
+
+// near remembers the last region looked up for a rank.
+type near struct {
+	base int64
+	mem  []byte
+}
+
+func newComm(fd int, m mapping, rank, size int) *Comm {
+	c := &Comm{rank: rank, size: size, fd: fd, control: m, v: viewOf(m.mem, size), base: time.Now(), wake: make(chan struct{}, 1), near: make([]near, size)}
+	c.ptrs, c.srcs, c.there = newPointers(size), make([]unsafe.Pointer, size), c.reached
+	c.idle.L = &c.mu
+	c.wg.Add(1)
+	go c.worker()
+	return c
+}
+
+// settle finishes the set-up once all ranks are there.
+func (c *Comm) settle() {
+	var union [16]uint64
+	for _, b := range c.v.block {
+		for i, w := range b.cpus {
+			union[i] |= w
+		}
+	}
+	n := 0
+	for _, w := range union {
+		n += bits.OnesCount64(w)
+	}
+	c.crowded = n < c.size
+}
+
+// Rank is this rank's number.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int { return c.size }
+
+// Transport is "shm".
+func (c *Comm) Transport() string { return "shm" }
+
+// AllReduce combines m of all ranks and leaves the result in m of each.
+func (c *Comm) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {
+	return c.issue(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m)
+}
+
+// ReduceScatter combines in of all ranks and leaves part Rank of the result in out.
+func (c *Comm) ReduceScatter(ctx context.Context, out, in comm.Mem, op comm.Op) (comm.Handle, error) {
+	return c.issue(ctx, comm.Call{Kind: comm.ReduceScatter, Op: op, DType: in.DType, Elems: in.Elems}, out, in)
+}
+
+// AllGather copies in of all ranks to out of each, in rank order.
+func (c *Comm) AllGather(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
+	return c.issue(ctx, comm.Call{Kind: comm.AllGather, DType: out.DType, Elems: out.Elems}, out, in)
+}
+
+// Broadcast copies m of root to m of all.
+func (c *Comm) Broadcast(ctx context.Context, m comm.Mem, root int) (comm.Handle, error) {
+	return c.issue(ctx, comm.Call{Kind: comm.Broadcast, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
+}
+
+// Reduce combines m of all ranks into m of root.
+func (c *Comm) Reduce(ctx context.Context, m comm.Mem, op comm.Op, root int) (comm.Handle, error) {
+	return c.issue(ctx, comm.Call{Kind: comm.Reduce, Op: op, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
+}
+
+// AllToAll copies part j of in to part Rank of out on rank j.
+func (c *Comm) AllToAll(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
+	return c.issue(ctx, comm.Call{Kind: comm.AllToAll, DType: in.DType, Elems: in.Elems}, out, in)
+}
+
+// Barrier completes when all ranks called it.
+func (c *Comm) Barrier(ctx context.Context) (comm.Handle, error) {
+	return c.issue(ctx, comm.Call{Kind: comm.Barrier}, comm.Mem{}, comm.Mem{})
+}
+
+// Stats counts finished calls.
+func (c *Comm) Stats() comm.Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// check refuses what no rank could do.
+func (c *Comm) check(ctx context.Context, cl comm.Call, out, in comm.Mem) error {
+	if err := cl.Check(c.rank, c.size, out, in); err != nil {
+		return err
+	}
+	if out.Elems > 0 && out.Ptr.Buf.Host() == nil || in.Elems > 0 && in.Ptr.Buf.Host() == nil {
+		return fmt.Errorf("comm: %v on rank %d: the host cannot reach this memory (freed, or of a device)", cl, c.rank)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("comm: %v on rank %d: not begun: %w", cl, c.rank, context.Cause(ctx))
+	}
+	return nil
+}
+
+// brokenError is the error that every later call gets.
+func (c *Comm) brokenError() error {
+	if !c.down.Load() {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+// Close ends this rank's part: calls under way fail with comm.ErrClosed, peers that wait for this rank get a *comm.PeerError, memory from Alloc is
+// unmapped. A rank whose calls have all completed can close without waiting for others. Idempotent.
+func (c *Comm) Close() error { return c.leave(left) }
+
+func (c *Comm) leave(state uint32) error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	if c.broken == nil {
+		c.broken = comm.ErrClosed
+	}
+	c.down.Store(true)
+	lanes := c.lanes
+	c.mu.Unlock()
+
+	if state == left {
+		atomic.StoreUint32(&c.v.block[c.rank].state, left)
+	}
+	c.ringAll() // our own sleepers and those who wait for us
+	close(c.wake)
+	for _, l := range lanes {
+		close(l.wake)
+	}
+	c.wg.Wait()
+	c.mu.Lock()
+	for c.driving { // a caller in Wait
+		c.idle.Wait()
+	}
+	c.flush()
+	c.mu.Unlock()
+	c.heap.close()
+	c.control.unmap()
+	closeFD(c.fd)
+	return nil
+}
+
+// flush fails what is queued. Under mu.
+func (c *Comm) flush() {
+	for _, k := range c.queue {
+		k.finish(c.broken)
+	}
+	c.queue = nil
+	for _, l := range c.lanes {
+		for _, k := range l.queue {
+			k.finish(c.broken)
+		}
+		l.queue = nil
+	}
+}

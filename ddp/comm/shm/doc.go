@@ -1,0 +1,49 @@
+// Package shm is the transport between ranks of one machine: goroutines of one process (NewLocal) or processes (Join). They share a
+// file in memory; a collective is loads and stores.
+//
+//	c, err := shm.Join(ctx, shm.Config{Job: jobID, Rank: rank, Size: size})
+//	grads, err := c.Alloc(bytes)                        // memory that all ranks map
+//	h, err := c.AllReduce(ctx, mem, comm.Sum)           // returns at once
+//	err = h.Wait(ctx)
+//
+// # What a collective costs
+//
+// With w ranks and n bytes per rank, for memory that came from Alloc ("direct") and other memory ("staged", through two
+// slots of 512 KiB per rank); rounds are exchanges of one cache line with every peer:
+//
+//	                direct: rounds  bytes touched per rank       staged: rounds per chunk
+//	AllReduce       2               n read, n written             2
+//	ReduceScatter   2               n read, n/w written           1
+//	AllGather       2               w·n read and written          1
+//	Broadcast       2               n read, n written             1
+//	Reduce          2               n read, n/w written           1
+//	AllToAll        2               n read, n written             1
+//	Barrier         1
+//
+// AllReduce splits the memory into w parts. Rank r reads part r of all ranks, sums in rank order and stores the sum to all ranks. Nothing is
+// copied on the way. Calls of up to 8 KiB ("small") are always staged, in one round: every rank writes its data beside its flag and
+// reads that of the others.
+//
+// # Who does the work
+//
+// Calls are state machines in a queue, driven by one goroutine at a time. A call of up to 1 MiB is tried on the spot for a few
+// microseconds, which is where a blocking small all-reduce gets its latency from. Otherwise a worker goroutine drives, in a thread of its own while
+// it sleeps or copies; a caller that Waits takes over where the worker has not begun.
+//
+// # Waiting
+//
+// A rank that waits looks at the flags for at most 20 microseconds, and not at all where there are more ranks than
+// processors; then it sleeps in the kernel (futex) until the last rank to arrive wakes all. See Note [sleeping].
+//
+// # When ranks die
+//
+// Every rank holds a lock on one byte of the file. The kernel drops it when the process ends, however it ends, and peers that wait look
+// at the locks of missing ranks ten times a second: a death is reported as *comm.PeerError within about 100 ms, without pids
+// (which are reused, and mean nothing across containers). The file's name is removed as soon as all ranks joined, so that nothing can be
+// left behind later; a name left by a job that died while joining is removed by the next rank 0 on the machine.
+//
+// # Memory
+//
+// Alloc reserves memory before it is used: a full /dev/shm (64 MiB in a container by default) is an error with a hint, not a
+// SIGBUS in the middle of a step. Large regions use huge pages where the kernel grants them.
+package shm

@@ -1,0 +1,260 @@
+package shm
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+)
+
+// Note [driving]
+//
+// The calls of a communicator are done one after another, each by a state machine that needs somebody to run it: the driver. There is at
+// most one at a time (Comm.driving, under mu), and only the driver touches round, slots, near and the insides of the first call in the
+// queue. Three parties drive:
+//
+//   - the caller that issues a call of up to inlineBytes on an empty queue, for as long as it need not sleep;
+//   - a caller in Wait, until its call is complete;
+//   - the worker, until the queue is empty.
+//
+// A small call (one round) that has been published needs nothing more from this rank until somebody wants its result: peers read its data
+// from the slot. So no worker is woken for it; it completes in Wait, or when another call comes behind it.
+
+const (
+	// inlineBytes bounds the work that a call does before it returns: some 30 microseconds.
+	inlineBytes = 1 << 20
+	// smallBytes is the largest call that goes through slots in one round even if memory is shared.
+	smallBytes = 8 << 10
+)
+
+type mode int
+
+const (
+	inline  mode = iota // within the call: do not sleep
+	waiting             // within Wait
+	working             // the worker
+)
+
+// call is a collective under way, and its Handle.
+type call struct {
+	c       *Comm
+	what    comm.Call
+	out, in comm.Mem
+	ctx     context.Context
+	number  int64
+	issued  time.Duration // by the clock of the Comm
+	arrived time.Duration // all ranks were there
+	ended   time.Duration
+	lane    *laneState // Send and Recv: who does it; nil for collectives
+	machine
+
+	// Under Comm.mu.
+	over bool
+	err  error
+	done chan struct{} // made when somebody wants it
+}
+
+// issue queues a collective and does as much of it as may be done here.
+func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
+	if err := c.check(ctx, what, out, in); err != nil {
+		return nil, err
+	}
+	k := &call{c: c, what: what, out: out, in: in, ctx: ctx, issued: time.Since(c.base)}
+	bytes := what.Elems * int64(what.DType.Size())
+	k.small = bytes <= smallBytes
+	c.mu.Lock()
+	if c.broken != nil {
+		defer c.mu.Unlock()
+		return nil, c.broken
+	}
+	c.calls++
+	k.number = c.calls
+	c.queue = append(c.queue, k)
+	if c.driving || len(c.queue) > 1 || bytes > inlineBytes {
+		c.mu.Unlock()
+		c.kick()
+		return k, nil
+	}
+	c.driving = true
+	c.mu.Unlock()
+	c.drive(inline, k, nil)
+	return k, nil
+}
+
+// kick wakes the worker.
+func (c *Comm) kick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// worker drives whenever there is something to do and nobody else does it.
+func (c *Comm) worker() {
+	defer c.wg.Done()
+	for range c.wake {
+		c.mu.Lock()
+		if c.driving || len(c.queue) == 0 {
+			c.mu.Unlock()
+			continue
+		}
+		c.driving = true
+		c.mu.Unlock()
+		c.drive(working, nil, nil)
+	}
+}
+
+// drive runs calls from the queue, until call last is over or the queue is empty, or until progress would mean sleeping longer than mode and
+// ctx allow. The caller has set driving; drive resets it.
+func (c *Comm) drive(m mode, last *call, ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.queue) > 0 && (last == nil || !last.over) {
+		k := c.queue[0]
+		c.mu.Unlock()
+		over, err := c.advance(k, m, ctx)
+		c.mu.Lock()
+		if !over {
+			break
+		}
+		c.queue[0] = nil
+		if c.queue = c.queue[1:]; len(c.queue) == 0 {
+			c.queue = nil
+		}
+		k.finish(err)
+	}
+	c.driving = false
+	c.idle.Broadcast()
+	deferred := len(c.queue) == 1 && c.queue[0].small && c.queue[0].stage == published && m == inline
+	if len(c.queue) > 0 && !deferred && !c.closed {
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// advance runs one call as far as it goes. over is false if somebody else must go on later.
+func (c *Comm) advance(k *call, m mode, ctx context.Context) (over bool, err error) {
+	for {
+		if c.down.Load() {
+			return true, c.fault(k.what, k.number)
+		}
+		if k.stage == fresh {
+			k.begin()
+		}
+		ok, err := c.await(k, m, ctx)
+		if err != nil {
+			return true, err
+		}
+		if !ok {
+			return false, nil
+		}
+		if over, err := k.step(); over || err != nil {
+			return true, err
+		}
+	}
+}
+
+// finish marks the call complete. Under Comm.mu.
+func (k *call) finish(err error) {
+	if k.over {
+		return
+	}
+	k.over, k.err = true, err
+	k.ended = time.Since(k.c.base)
+	if k.done != nil {
+		close(k.done)
+	}
+	if err == nil {
+		s := &k.c.stats
+		s.Calls++
+		s.Bytes += max(k.in.Bytes(), k.out.Bytes())
+		s.Wire += k.wire
+		transfer, waited := k.took()
+		s.Transfer += transfer
+		s.Waited += waited
+	}
+}
+
+func (k *call) took() (transfer, waited time.Duration) {
+	if k.arrived == 0 {
+		return 0, k.ended - k.issued
+	}
+	return k.ended - k.arrived, k.arrived - k.issued
+}
+
+// Took is the time moving data and the time waiting for the last rank.
+func (k *call) Took() (transfer, waited time.Duration) {
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	return k.took()
+}
+
+var closedChan = sync.OnceValue(func() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+})
+
+// Done is closed at completion. Asking for it puts the worker to work.
+func (k *call) Done() <-chan struct{} {
+	k.c.mu.Lock()
+	if k.over {
+		k.c.mu.Unlock()
+		return closedChan()
+	}
+	if k.done == nil {
+		k.done = make(chan struct{})
+	}
+	k.c.mu.Unlock()
+	k.c.kick()
+	return k.done
+}
+
+// Wait blocks until completion or until ctx ends; in the latter case the call goes on.
+func (k *call) Wait(ctx context.Context) error {
+	c := k.c
+	c.mu.Lock()
+	for k.lane == nil && !k.over && !c.driving && ctx.Err() == nil {
+		c.driving = true
+		c.mu.Unlock()
+		c.drive(waiting, k, ctx)
+		c.mu.Lock()
+	}
+	if k.over {
+		defer c.mu.Unlock()
+		return k.err
+	}
+	if k.done == nil {
+		k.done = make(chan struct{})
+	}
+	c.mu.Unlock()
+	select {
+	case <-k.done:
+		return k.err
+	case <-ctx.Done():
+		return k.late(ctx)
+	}
+}
+
+// late is the answer to a Wait whose own context ended. If it is the call's context too, the call is about to fail with a better
+// error; give it the moment that takes.
+func (k *call) late(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok {
+		if own, ok := k.ctx.Deadline(); ok && !own.After(d) {
+			select {
+			case <-k.done:
+				return k.err
+			case <-time.After(5 * slice):
+			}
+		}
+	}
+	return waitError(ctx, k.what, k.number)
+}

@@ -1,0 +1,212 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+)
+
+// Config of one rank of a group.
+type Config struct {
+	Job  string // the same on all ranks, different from all other jobs of this user on the machine
+	Rank int
+	Size int
+	Dir  string // a directory in memory; "" = /dev/shm
+	// Timeout is how long Join waits for the other ranks if its context has no deadline; 0 = 2 minutes.
+	Timeout time.Duration
+}
+
+const prefix = "gotrain-"
+
+func (c *Config) path() (string, error) {
+	if err := checkSize(c.Rank, c.Size); err != nil {
+		return "", err
+	}
+	if c.Job == "" || len(c.Job) > 128 || strings.ContainsAny(c.Job, "/\x00") || strings.HasPrefix(c.Job, ".") {
+		return "", fmt.Errorf("comm: shm: %q is no job id\nhint: 1 to 128 characters without /", c.Job)
+	}
+	if c.Dir == "" {
+		c.Dir = "/dev/shm"
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 2 * time.Minute
+	}
+	return filepath.Join(c.Dir, fmt.Sprintf("%s%d-%s", prefix, os.Getuid(), c.Job)), nil
+}
+
+// Join meets the other ranks of the job and returns when all are there. When ctx or the timeout ends first, the error is a
+// *comm.TimeoutError that names the missing ranks. Rank 0 makes the file, and removes what dead jobs left.
+func Join(ctx context.Context, cfg Config) (*Comm, error) {
+	path, err := cfg.path()
+	if err != nil {
+		return nil, err
+	}
+	if !crossProcess {
+		return nil, errors.New("comm: shm: ranks in several processes need Linux")
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		defer cancel()
+	}
+	begin := time.Now()
+	fd := -1
+	if cfg.Rank == 0 {
+		sweep(cfg.Dir)
+		fd, err = create(path, cfg.Size)
+	} else {
+		fd, err = attach(ctx, path, cfg, begin)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("comm: shm: rank %d of job %s: %w", cfg.Rank, cfg.Job, err)
+	}
+	c, err := enter(fd, cfg.Rank, cfg.Size)
+	if err == nil {
+		err = c.meet(ctx, begin)
+		if err != nil {
+			c.Abort(err)
+			c.Close()
+		}
+	}
+	if cfg.Rank == 0 {
+		os.Remove(path) // all have it open, or nobody ever will
+	}
+	if err != nil {
+		sweep(cfg.Dir) // if rank 0 died meanwhile, the last one to give up removes its file
+		return nil, fmt.Errorf("comm: shm: rank %d of job %s: %w", cfg.Rank, cfg.Job, err)
+	}
+	return c, nil
+}
+
+// NewLocal makes a group of n ranks within this process: element r is the communicator of rank r.
+func NewLocal(n int) ([]comm.Communicator, error) {
+	if err := checkSize(0, n); err != nil {
+		return nil, err
+	}
+	fd, err := anonymous()
+	if err != nil {
+		return nil, fmt.Errorf("comm: shm: %w", err)
+	}
+	defer closeFD(fd)
+	if err := initialise(fd, n); err != nil {
+		return nil, fmt.Errorf("comm: shm: %w", err)
+	}
+	group := make([]comm.Communicator, 0, n)
+	for r := range n {
+		own, err := reopen(fd)
+		if err == nil {
+			err = lock(own, r)
+		}
+		var c *Comm
+		if err == nil {
+			c, err = enter(own, r, n)
+		}
+		if err != nil {
+			for _, c := range group {
+				c.Close()
+			}
+			return nil, fmt.Errorf("comm: shm: rank %d: %w", r, err)
+		}
+		group = append(group, c)
+	}
+	for _, c := range group {
+		c.(*Comm).settle()
+	}
+	return group, nil
+}
+
+// initialise writes the header of a new file.
+func initialise(fd, size int) error {
+	l := layoutOf(size)
+	if err := reserve(fd, 0, l.slots); err != nil {
+		return spaceError(fd, l.slots, err)
+	}
+	m, err := mapRange(fd, 0, l.end)
+	if err != nil {
+		return err
+	}
+	defer m.unmap()
+	v := viewOf(m.mem, size)
+	v.hdr.version, v.hdr.size, v.hdr.next = version, uint32(size), uint64(l.end)
+	atomic.StoreUint64(&v.hdr.magic, magic)
+	return nil
+}
+
+// enter maps the control part for a rank that holds its lock, and marks it joined. It owns fd from here on.
+func enter(fd, rank, size int) (*Comm, error) {
+	l := layoutOf(size)
+	err := reserve(fd, l.slot(rank), 2*slotBytes)
+	if err == nil && rank == 0 {
+		err = reserve(fd, l.pairs, l.rings-l.pairs)
+	}
+	if err != nil {
+		defer closeFD(fd)
+		return nil, spaceError(fd, 2*slotBytes, err)
+	}
+	m, err := mapRange(fd, 0, l.end)
+	if err != nil {
+		closeFD(fd)
+		return nil, err
+	}
+	c := newComm(fd, m, rank, size)
+	b := c.v.block[rank]
+	b.pid, b.cpus = uint32(os.Getpid()), processors()
+	atomic.StoreUint32(&b.state, joined)
+	atomic.AddUint32(&c.v.hdr.attached, 1)
+	c.v.hdr.ring()
+	return c, nil
+}
+
+// meet waits until all ranks joined.
+func (c *Comm) meet(ctx context.Context, begin time.Time) error {
+	h := c.v.hdr
+	for atomic.LoadUint32(&h.attached) < uint32(c.size) {
+		g := atomic.LoadUint32(&h.count)
+		atomic.AddUint32(&h.sleepers, 1)
+		if atomic.LoadUint32(&h.attached) < uint32(c.size) {
+			sleepOn(&h.count, g, slice)
+		}
+		atomic.AddUint32(&h.sleepers, ^uint32(0))
+		if err := c.abortError("join"); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return c.joinError(ctx, begin)
+		}
+		for r, b := range c.v.block {
+			if atomic.LoadUint32(&b.state) == joined && r != c.rank && !held(c.fd, r, 1) {
+				return &comm.PeerError{Rank: r, Call: "join", Reason: fmt.Sprintf("its process (pid %d) ended", b.pid)}
+			}
+		}
+	}
+	c.settle()
+	return nil
+}
+
+func (c *Comm) joinError(ctx context.Context, begin time.Time) error {
+	if ctx.Err() == context.Canceled {
+		return context.Cause(ctx)
+	}
+	var missing []int
+	for r, b := range c.v.block {
+		if atomic.LoadUint32(&b.state) == absent {
+			missing = append(missing, r)
+		}
+	}
+	return &comm.TimeoutError{Call: "join", After: time.Since(begin), Missing: missing}
+}
+
+func spaceError(fd int, want int64, err error) error {
+	if !isNoSpace(err) {
+		return fmt.Errorf("reserving %d bytes: %w", want, err)
+	}
+	free, total := room(fd)
+	return fmt.Errorf("no shared memory for %d bytes (%d of %d bytes are free): %w\nhint: give the machine or container more (docker run --shm-size=2g; Kubernetes: an emptyDir of medium Memory at /dev/shm)", want, free, total, err)
+}

@@ -1,0 +1,96 @@
+//go:build !linux
+
+package shm
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// Elsewhere than on Linux there is no futex and no lock that tells of a death, so only groups within one process exist (NewLocal): for tests,
+// for plan and simulation. The "file" is Go memory that all ranks of the process see.
+
+const crossProcess = false
+
+var files struct {
+	sync.Mutex
+	next  int
+	table map[int]*file
+}
+
+type file struct {
+	refs  int
+	parts map[int64][]uint64 // by offset: memory of a range
+}
+
+func anonymous() (int, error) {
+	files.Lock()
+	defer files.Unlock()
+	if files.table == nil {
+		files.table = map[int]*file{}
+	}
+	files.next++
+	files.table[files.next] = &file{refs: 1, parts: map[int64][]uint64{}}
+	return files.next, nil
+}
+
+func reopen(fd int) (int, error) {
+	files.Lock()
+	defer files.Unlock()
+	files.next++
+	f := files.table[fd]
+	f.refs++
+	files.table[files.next] = f
+	return files.next, nil
+}
+
+func reserve(int, int64, int64) error { return nil }
+func release(int, int64, int64) error { return nil }
+
+type mapping struct {
+	mem []byte
+}
+
+func mapRange(fd int, off, n int64) (mapping, error) {
+	files.Lock()
+	defer files.Unlock()
+	f := files.table[fd]
+	if f == nil {
+		return mapping{}, os.ErrClosed
+	}
+	w := f.parts[off]
+	if w == nil {
+		w = make([]uint64, (n+hugeBytes)/8)
+		f.parts[off] = w
+	}
+	p := unsafe.Pointer(&w[0])
+	p = unsafe.Add(p, (64-uintptr(p)%64)%64)
+	return mapping{mem: unsafe.Slice((*byte)(p), n)}, nil
+}
+
+func (m *mapping) unmap()    { *m = mapping{} }
+func (m *mapping) warm(bool) {}
+
+func lock(int, int) error     { return nil }
+func held(int, int, int) bool { return true }
+func closeFD(fd int) {
+	files.Lock()
+	defer files.Unlock()
+	delete(files.table, fd)
+}
+
+func sleepOn(_ *uint32, _ uint32, d time.Duration) { time.Sleep(min(d, 50*time.Microsecond)) }
+func wakeAll(*uint32)                              {}
+
+func processors() (set [16]uint64) {
+	for i := range min(runtime.NumCPU(), 1024) {
+		set[i/64] |= 1 << (i % 64)
+	}
+	return set
+}
+
+func isNoSpace(error) bool    { return false }
+func room(int) (int64, int64) { return 0, 0 }

@@ -1,0 +1,195 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+)
+
+// Note [sleeping]
+//
+// A rank that must wait looks at the flags for a short while, then sleeps on a word of the shared header. The order of steps makes sure that no
+// wake-up is lost:
+//
+//	sleeper                         publisher
+//	sleepers++                      store own flag
+//	g = count                       if sleepers > 0 and all flags are there:
+//	flags there? then do not sleep     count++, wake all
+//	sleep while count == g
+//
+// All accesses are sequentially consistent atomics. If the publisher sees sleepers == 0, the sleeper's look at the flags comes later and sees
+// the publisher's. If two ranks publish last at the same time, at least one of them sees all flags. Only the last to arrive wakes, so a
+// round of w ranks costs one system call to wake and w-1 to sleep. Sleep is cut in slices, in which the sleeper looks for trouble.
+
+const (
+	slice    = 50 * time.Millisecond  // longest sleep between looks for trouble
+	liveness = 100 * time.Millisecond // between looks at the locks of missing ranks
+	lookWait = 20 * time.Microsecond  // looking at flags before sleeping
+	lookWork = 3 * time.Microsecond
+)
+
+// ring wakes whoever sleeps on the bell.
+func (b *bell) ring() {
+	if atomic.LoadUint32(&b.sleepers) > 0 {
+		atomic.AddUint32(&b.count, 1)
+		wakeAll(&b.count)
+	}
+}
+
+// ringAll wakes everybody in the group.
+func (c *Comm) ringAll() {
+	c.v.hdr.bell.ring()
+	for i := range c.size {
+		for j := range c.size {
+			if i != j {
+				c.v.pair(i, j).bell.ring()
+			}
+		}
+	}
+}
+
+// publish says that this rank has reached the next round. Fields of the line other than round must be set.
+func (c *Comm) publish(l *line) {
+	atomic.StoreUint64(&l.round, c.round)
+	if b := &c.v.hdr.bell; atomic.LoadUint32(&b.sleepers) > 0 && c.reached() {
+		atomic.AddUint32(&b.count, 1)
+		wakeAll(&b.count)
+	}
+}
+
+// reached says whether all ranks are in this rank's round. None can be further: it would need this one.
+func (c *Comm) reached() bool {
+	for _, b := range c.v.block {
+		if atomic.LoadUint64(&b.line[c.round&1].round) < c.round {
+			return false
+		}
+	}
+	return true
+}
+
+// missing are the ranks that have not reached the round.
+func (c *Comm) missing() (ranks []int) {
+	for r, b := range c.v.block {
+		if atomic.LoadUint64(&b.line[c.round&1].round) < c.round {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// await blocks until all ranks reached the round. ok is false if mode or ctx do not allow to go on.
+func (c *Comm) await(k *call, m mode, ctx context.Context) (ok bool, err error) {
+	if c.reached() {
+		return true, nil
+	}
+	look := lookWork
+	if m == waiting {
+		look = lookWait
+	}
+	if !c.crowded && lookFor(look, c.there) {
+		return true, nil
+	}
+	if m == inline {
+		return false, nil
+	}
+	now := time.Now()
+	t := trouble{what: k.what, number: k.number, ctx: k.ctx, missing: c.missing, begun: now, checked: now}
+	return c.sleep(&c.v.hdr.bell, c.there, ctx, &t)
+}
+
+// lookFor calls f again and again for about d.
+func lookFor(d time.Duration, f func() bool) bool {
+	for begin := time.Now(); ; {
+		for range 64 {
+			if f() {
+				return true
+			}
+		}
+		if time.Since(begin) > d {
+			return false
+		}
+	}
+}
+
+// sleep sleeps on the bell until f, until ctx ends (false) or until there is trouble.
+func (c *Comm) sleep(b *bell, f func() bool, ctx context.Context, t *trouble) (ok bool, err error) {
+	for {
+		atomic.AddUint32(&b.sleepers, 1)
+		g := atomic.LoadUint32(&b.count)
+		if !f() && !c.down.Load() {
+			sleepOn(&b.count, g, t.nap())
+		}
+		atomic.AddUint32(&b.sleepers, ^uint32(0))
+		if f() {
+			return true, nil
+		}
+		if err := c.look(t); err != nil {
+			if f() { // it came just before
+				return true, nil
+			}
+			return false, c.breakWith(err)
+		}
+		if ctx != nil && ctx.Err() != nil {
+			return false, nil
+		}
+	}
+}
+
+// trouble is what a sleeper looks for.
+type trouble struct {
+	what    comm.Call
+	number  int64
+	ctx     context.Context
+	missing func() []int
+	checked time.Time // last look at the locks
+	begun   time.Time
+}
+
+// nap is how long to sleep.
+func (t *trouble) nap() time.Duration {
+	d := slice
+	if at, ok := t.ctx.Deadline(); ok {
+		d = min(d, max(time.Until(at), time.Microsecond)+time.Microsecond)
+	}
+	return d
+}
+
+// look finds the reason why a wait is in vain.
+func (c *Comm) look(t *trouble) error {
+	if c.down.Load() {
+		return c.fault(t.what, t.number)
+	}
+	name := func() string { return t.what.Number(t.number) }
+	if err := c.abortError(name()); err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, r := range t.missing() {
+		if atomic.LoadUint32(&c.v.block[r].state) == left {
+			return &comm.PeerError{Rank: r, Call: name(), Reason: "it closed its communicator"}
+		}
+	}
+	if now.Sub(t.checked) >= liveness {
+		t.checked = now
+		for _, r := range t.missing() {
+			if !held(c.fd, r, 1) {
+				return &comm.PeerError{Rank: r, Call: name(), Reason: fmt.Sprintf("its process (pid %d) ended", c.v.block[r].pid)}
+			}
+		}
+	}
+	if t.ctx.Err() == nil {
+		return nil
+	}
+	if t.ctx.Err() == context.DeadlineExceeded {
+		return &comm.TimeoutError{Call: name(), After: now.Sub(t.begun), Missing: t.missing()}
+	}
+	return fmt.Errorf("comm: rank %d: %s: %w", c.rank, name(), context.Cause(t.ctx))
+}
+
+// waitError is the answer to a Wait whose context ended before the call's.
+func waitError(ctx context.Context, what comm.Call, number int64) error {
+	return fmt.Errorf("comm: waiting for %s: %w", what.Number(number), context.Cause(ctx))
+}
