@@ -113,7 +113,7 @@ func (c *Console) step(e Step) error {
 	l.num("epoch", e.Epoch, 'f', 2, "", 5)
 	l.metrics(e.Metrics)
 	if e.Skipped {
-		l.raw("skipped", "non-finite gradients", 0)
+		l.raw("skipped", "true", 0) // gradients were not finite
 	}
 	_, err := c.t.Write(l.end())
 	return err

@@ -28,8 +28,8 @@ func NewHandler(t *Terminal, id Identity, opt LogOptions) slog.Handler {
 		h.level = opt.Level
 	}
 	if id.Rank != 0 {
-		if h.level.Level() >= slog.LevelInfo {
-			h.level = slog.LevelWarn
+		if l := h.level.Level(); l >= slog.LevelInfo {
+			h.level = max(l, slog.LevelWarn)
 		}
 		if !opt.NoPrefix {
 			h.prefix = "[rank " + strconv.Itoa(id.Rank) + "] "

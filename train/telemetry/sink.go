@@ -29,12 +29,18 @@ type multi struct {
 	mu    sync.Mutex
 	sinks []Sink // nil where one has failed
 	errs  []error
+	told  []Warning // still to be told
 }
 
 func (m *multi) Emit(e Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.emit(e)
+	for len(m.told) > 0 { // telling may make another one fail; each can only once
+		w := m.told[0]
+		m.told = m.told[1:]
+		m.emit(w)
+	}
 	return nil
 }
 
@@ -44,9 +50,9 @@ func (m *multi) emit(e Event) {
 			continue
 		}
 		if err := guarded(s.Emit, e); err != nil {
-			m.sinks[i] = nil // first, so that its own failure is not told to it
+			m.sinks[i] = nil
 			m.errs = append(m.errs, err, closeQuietly(s))
-			m.emit(Warning{Text: fmt.Sprintf("%T is switched off: %v", s, err)})
+			m.told = append(m.told, Warning{Text: fmt.Sprintf("%T is switched off: %v", s, err)})
 		}
 	}
 }

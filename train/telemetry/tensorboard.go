@@ -53,7 +53,7 @@ func NewTensorBoard(dir string) (*TensorBoard, error) {
 
 // begin starts an Event: 1 wall_time, 2 step.
 func (t *TensorBoard) begin(at time.Time, step int64) []byte {
-	b := protoFixed64(t.payload[:0], 1, math.Float64bits(float64(at.UnixNano())/1e9))
+	b := protoFixed64(t.payload[:0], 1, math.Float64bits(float64(at.Unix())+float64(at.Nanosecond())/1e9))
 	if step != 0 {
 		b = protoVarint(b, 2, uint64(step))
 	}

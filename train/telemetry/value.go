@@ -46,7 +46,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	case !v.Finite():
 		return []byte(`"` + strconv.FormatFloat(v.X, 'g', -1, 64) + `"`), nil
 	}
-	return strconv.AppendFloat(nil, v.X, 'g', -1, 64), nil
+	return json.Marshal(v.X)
 }
 
 // UnmarshalJSON is the inverse.
