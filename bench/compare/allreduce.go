@@ -148,7 +148,10 @@ func (h *harness) openmpi() reducer {
 	}
 	r.run = func(ctx context.Context, world int) (map[int]float64, error) {
 		env := []string{"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "MALLOC_TOP_PAD_=536870912"}
-		args := []string{"--oversubscribe", "-np", strconv.Itoa(world), bin}
+		args := []string{"--bind-to", "core", "-np", strconv.Itoa(world), bin}
+		if world > cpus() {
+			args = []string{"--oversubscribe", "-np", strconv.Itoa(world), bin}
+		}
 		if os.Geteuid() == 0 {
 			args = append([]string{"--allow-run-as-root"}, args...)
 		}
