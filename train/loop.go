@@ -32,6 +32,9 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		}
 		res.Steps, res.Loss = t.step, r.loss
 		t.emitStep(r)
+		if t.afterStep != nil {
+			t.afterStep(t.step)
+		}
 
 		if t.due(t.cfg.CheckEvery) {
 			if err := t.eng.CheckState(ctx, t.named()...); err != nil {

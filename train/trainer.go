@@ -59,7 +59,8 @@ type Trainer struct {
 	valid   []int
 	lastEv  map[string]float64
 
-	hostScale  [1]float32 // what is being copied to the device
+	afterStep  func(step int) // for tests
+	hostScale  [1]float32     // what is being copied to the device
 	hostSeed   []*int64
 	hostTensor []byte // one tensor on its way to a file
 }
