@@ -15,16 +15,17 @@ import (
 
 func alone() comm.Communicator { return self.New() }
 
-// openEngine cuts the buckets in the order in which gradients become ready, and makes sure that all ranks run the same thing.
-func (t *Trainer) openEngine(ctx context.Context) error {
+// params lists the trained parameters in the order in which their gradients become ready, and keeps that order.
+func (t *Trainer) params() ([]ddp.Param, error) {
 	ws := t.train.prog.Weights()
+	t.order = t.order[:0]
 	for i, w := range ws {
 		if w.Grad {
 			t.order = append(t.order, i)
 		}
 	}
 	if len(t.order) == 0 {
-		return fmt.Errorf("train: the model has no parameter to train")
+		return nil, fmt.Errorf("train: the model has no parameter to train")
 	}
 	slices.SortStableFunc(t.order, func(a, b int) int { return ws[a].Ready - ws[b].Ready })
 	noDecay := map[string]bool{}
@@ -38,6 +39,15 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 			group = optim.NoDecay
 		}
 		params = append(params, ddp.Param{Name: ws[i].Name, Elems: ws[i].Elems, DType: npu.F32, Group: group})
+	}
+	return params, nil
+}
+
+// openEngine cuts the buckets and makes sure that all ranks run the same thing.
+func (t *Trainer) openEngine(ctx context.Context) error {
+	params, err := t.params()
+	if err != nil {
+		return err
 	}
 	data, err := t.cfg.Data.Fingerprint()
 	if err != nil {

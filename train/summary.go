@@ -1,0 +1,211 @@
+package train
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/bucket"
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/op"
+)
+
+// Summary is what a run will be, without running it.
+type Summary struct {
+	Device       string         `json:"device"`
+	Params       int64          `json:"params"`
+	Trained      int64          `json:"trained"`
+	States       int64          `json:"state_elements"`
+	World        int            `json:"ranks"`
+	GlobalBatch  int            `json:"global_batch"`
+	Steps        int            `json:"steps"`
+	StepsPerPass int            `json:"steps_per_epoch"`
+	ForwardFLOP  int64          `json:"forward_flop"`  // of a micro-batch
+	BackwardFLOP int64          `json:"backward_flop"` // of a micro-batch
+	Memory       []MemoryItem   `json:"memory"`        // of one rank
+	Buckets      []BucketItem   `json:"buckets"`
+	LR           []LRPoint      `json:"learning_rate"`
+	Kinds        []KindItem     `json:"kinds"`             // where the time is expected to go
+	Predicted    time.Duration  `json:"predicted_step_ns"` // 0: the device's peak is not known
+	Program      *graph.Program `json:"-"`
+}
+
+// MemoryItem is one use of memory, in bytes.
+type MemoryItem struct {
+	What  string `json:"what"`
+	Bytes int64  `json:"bytes"`
+}
+
+// BucketItem is one gradient bucket.
+type BucketItem struct {
+	Bytes  int64    `json:"bytes"`
+	Params []string `json:"params"`
+}
+
+// LRPoint is the learning rate of a step.
+type LRPoint struct {
+	Step int     `json:"step"`
+	LR   float64 `json:"lr"`
+}
+
+// KindItem sums up the ops of one kind in a micro-batch.
+type KindItem struct {
+	Kind  string `json:"kind"`
+	Count int    `json:"count"`
+	FLOP  int64  `json:"flop"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Total is the sum of all memory items.
+func (s *Summary) Total() int64 {
+	var n int64
+	for _, m := range s.Memory {
+		n += m.Bytes
+	}
+	return n
+}
+
+// Summarise plans the run for a number of ranks: model, kernels, buckets, memory, schedule. It allocates nothing large and trains nothing. The
+// caller closes the Trainer.
+func (t *Trainer) Summarise(world int) (*Summary, error) {
+	t.comm = pretend{alone(), world}
+	var err error
+	if t.dev, err = t.openDevice(); err != nil {
+		return nil, err
+	}
+	if err := t.openData(); err != nil {
+		return nil, err
+	}
+	if t.sched, err = t.cfg.Schedule(t.total, t.perEpoch); err != nil {
+		return nil, err
+	}
+	if err := t.compile(); err != nil {
+		return nil, err
+	}
+	info := t.dev.Info()
+	s := &Summary{
+		Device: info.Name + " (" + info.Detail + ")", World: world, GlobalBatch: t.cfg.Batch * t.cfg.Accumulate * world,
+		Steps: t.total, StepsPerPass: t.perEpoch, Program: t.train.prog,
+	}
+	s.ForwardFLOP, s.BackwardFLOP = t.train.prog.Plan().FLOPs()
+	if err := t.summariseMemory(s, world); err != nil {
+		return nil, err
+	}
+	for i := range 21 {
+		step := i * max(t.total-1, 0) / 20
+		if n := len(s.LR); n == 0 || s.LR[n-1].Step != step {
+			s.LR = append(s.LR, LRPoint{step, t.sched.LR(step)})
+		}
+	}
+	t.predict(s)
+	return s, nil
+}
+
+func (t *Trainer) summariseMemory(s *Summary, world int) error {
+	params, err := t.params()
+	if err != nil {
+		return err
+	}
+	var bp []bucket.Param
+	for _, p := range params {
+		bp = append(bp, bucket.Param{Name: p.Name, Elems: p.Elems, DType: p.DType, Group: p.Group})
+	}
+	const mib = 1 << 20
+	bk, err := bucket.New(bp, bucket.Config{CapBytes: int64(t.cfg.BucketMB * mib), FirstBytes: int64(t.cfg.FirstMB * mib), World: world})
+	if err != nil {
+		return err
+	}
+	for _, b := range bk.Buckets {
+		item := BucketItem{Bytes: b.Bytes}
+		for _, p := range b.Places {
+			item.Params = append(item.Params, bp[p.Param].Name)
+		}
+		s.Buckets = append(s.Buckets, item)
+	}
+	for _, p := range t.train.net.b.Params() {
+		s.Params += p.Shape.Elems()
+		if !p.Frozen {
+			s.Trained += p.Shape.Elems()
+		}
+	}
+	var frozen, states int64
+	for _, w := range t.train.prog.Weights() {
+		if !w.Grad {
+			frozen += w.Bytes
+		}
+	}
+	for _, x := range t.train.prog.States() {
+		states += x.Bytes
+		s.States += x.Desc.Shape.Elems()
+	}
+	scratch := t.train.prog.Scratch()
+	if t.eval != nil {
+		scratch = max(scratch, t.eval.prog.Scratch())
+	}
+	var batch int64
+	for _, f := range t.cfg.Data.Fields() {
+		batch += int64(f.Bytes() * t.cfg.Batch)
+	}
+	const ring = 3 // batches of the loader
+	s.Memory = []MemoryItem{
+		{"weights", bk.Bytes + frozen},
+		{"gradients", bk.Bytes},
+		{"optimizer state", bk.Bytes * int64(len(t.cfg.Optim.States()))},
+		{"running statistics", states},
+		{"activations and workspace", scratch},
+		{"batches", batch * (ring + 1)},
+	}
+	return nil
+}
+
+// bandwidth is the memory traffic per thread that a prediction assumes, in bytes a second: what one core of a current server reaches. Only ops
+// that compute little are bound by it, so it need not be exact.
+const bandwidth = 12e9
+
+// efficiency is the part of the peak that convolutions and products reach on average.
+const efficiency = 0.8
+
+// predict adds up, op by op, the larger of the time to compute and the time to move.
+func (t *Trainer) predict(s *Summary) {
+	info := t.dev.Info()
+	peak := t.peak()
+	kinds := map[string]*KindItem{}
+	var seconds float64
+	pl := t.train.prog.Plan()
+	for i := range pl.Steps {
+		st := &pl.Steps[i]
+		k := kinds[st.Op.Kind]
+		if k == nil {
+			k = &KindItem{Kind: st.Op.Kind}
+			kinds[st.Op.Kind] = k
+		}
+		flop, bytes := st.FLOPs(), op.Bytes(st.Op)
+		k.Count, k.FLOP, k.Bytes = k.Count+1, k.FLOP+flop, k.Bytes+bytes
+		if peak > 0 {
+			seconds += max(float64(flop)/(peak*efficiency), float64(bytes)/(bandwidth*float64(max(1, info.Threads))))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		s.Kinds = append(s.Kinds, *kinds[name])
+	}
+	slices.SortStableFunc(s.Kinds, func(a, b KindItem) int {
+		return int(min(max(b.FLOP-a.FLOP, -1), 1))
+	})
+	s.Predicted = time.Duration(seconds * float64(t.cfg.Accumulate) * 1e9)
+}
+
+// pretend is a group of which only the size is real: enough to divide data and memory.
+type pretend struct {
+	comm.Communicator
+	size int
+}
+
+func (p pretend) Size() int { return p.size }
+
+// String prints the totals, for logs.
+func (s *Summary) String() string {
+	return fmt.Sprintf("%d parameters, %.1f GFLOP a micro-batch, %.0f MiB a rank, %d buckets, %d steps", s.Params,
+		float64(s.ForwardFLOP+s.BackwardFLOP)/1e9, float64(s.Total())/(1<<20), len(s.Buckets), s.Steps)
+}
