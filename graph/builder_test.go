@@ -94,7 +94,7 @@ func TestUnreachedParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(g.Trained) != 2 || g.Trained[0].Grad == plan.None || g.Trained[1].Grad != plan.None {
+	if len(g.Trained) != 3 || g.Trained[0].Grad == plan.None || g.Trained[1].Grad != plan.None || g.Trained[2].Grad != plan.None {
 		t.Errorf("trained %+v", g.Trained)
 	}
 }

@@ -1,5 +1,3 @@
-// Package graphtest executes lowered graphs with the plain-Go reference, call by call and without any pass of the compiler in between, and compares
-// gradients with central differences. It is for tests of layers, models and ops.
 package graphtest
 
 import (

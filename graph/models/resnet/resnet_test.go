@@ -1,9 +1,12 @@
 package resnet
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -72,5 +75,87 @@ func BenchmarkBuild(bm *testing.B) {
 		if _, err := train(bm, Config{Depth: 50}, 16, 224).Lower(); err != nil {
 			bm.Fatal(err)
 		}
+	}
+}
+
+// TestForwardFLOPs: torchvision documents 4.09 GMAC for ResNet-50 and 1.81 for ResNet-18 at 224 pixels (convolutions and the classifier).
+func TestForwardFLOPs(t *testing.T) {
+	for depth, want := range map[int]float64{18: 1.814, 50: 4.089} {
+		g, err := train(t, Config{Depth: depth}, 2, 224).Lower()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n int64
+		for _, c := range g.Calls {
+			if c.Back || (c.Kind != npu.Conv2D && c.Kind != npu.MatMul) {
+				continue
+			}
+			k, _ := op.Lookup(c.Kind)
+			o := npu.Op{Kind: c.Kind, Attrs: c.Attrs, Out: []npu.Desc{g.Values[c.Out[0]].Desc}}
+			for _, in := range c.In {
+				o.In = append(o.In, g.Values[in].Desc)
+			}
+			n += k.FLOPs(o)
+		}
+		if got := float64(n) / 2 / 2 / 1e9; got < want-0.001 || got > want+0.001 {
+			t.Errorf("resnet%d: %.4f GMAC an image, want %.3f", depth, got, want)
+		}
+	}
+}
+
+// TestVariants: where the strides are, and what the options change.
+func TestVariants(t *testing.T) {
+	strides := func(cfg Config) (out []int) {
+		g, err := train(t, cfg, 2, 64).Lower()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range g.Calls {
+			if c.Kind == npu.Conv2D && !c.Back && c.Attrs.Ints("stride")[0] == 2 {
+				out = append(out, g.Values[c.In[1]].Desc.Shape[2])
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		cfg  Config
+		want []int // kernel sizes of the convolutions with stride 2
+	}{
+		{Config{Depth: 50}, []int{7, 3, 1, 3, 1, 3, 1}},
+		{Config{Depth: 50, V1: true}, []int{7, 1, 1, 1, 1, 1, 1}},
+		{Config{Depth: 18}, []int{7, 3, 1, 3, 1, 3, 1}},
+		{Config{Depth: 18, SmallStem: true, V1: true}, []int{3, 1, 3, 1, 3, 1}},
+	} {
+		if got := strides(c.cfg); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: strides in kernels of %v, want %v", c.cfg, got, c.want)
+		}
+	}
+	b := graph.New()
+	Build(b, b.Input("x", npu.F32, 2, 3, 32, 32), Config{Depth: 50, ZeroInitLast: true, Width: 16, Classes: 7})
+	zero := 0
+	for _, p := range b.Params() {
+		if strings.HasSuffix(p.Name, ".weight") && p.Init == graph.Zeros() {
+			zero++
+			if !strings.HasSuffix(p.Name, "bn3.weight") {
+				t.Errorf("%s starts with 0", p.Name)
+			}
+		}
+	}
+	if last := b.Params()[len(b.Params())-2]; zero != 16 || last.Name != "fc.weight" || !last.Shape.Equal(npu.Shape{7, 512}) {
+		t.Errorf("%d zero weights, last %s %v", zero, last.Name, last.Shape)
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for _, cfg := range []Config{{}, {Depth: 51}, {Blocks: [4]int{1, 1, 1, 0}}, {Depth: 18, Classes: -1}, {Depth: 18, Momentum: 2}} {
+		b := graph.New()
+		y := Build(b, b.Input("x", npu.F32, 2, 3, 32, 32), cfg)
+		if b.Err() == nil || y == nil {
+			t.Errorf("%+v: error %v", cfg, b.Err())
+		}
+	}
+	b := graph.New()
+	if Build(b, b.Input("x", npu.F32, 2, 32), Config{Depth: 18}); b.Err() == nil || !strings.Contains(b.Err().Error(), "conv1") {
+		t.Errorf("image of rank 2: %v", b.Err())
 	}
 }

@@ -1,0 +1,8 @@
+// Package graphtest executes lowered graphs with the plain-Go reference, call by call and without any pass of the compiler in between, and compares
+// gradients with central differences. It is for tests of layers, models and ops, one's own included:
+//
+//	g, err := b.Lower()
+//	err = graphtest.CheckGrads(g, nil, 1e-6)   // random inputs and parameters, in float64
+//
+// [Machine] gives access to every value of a run.
+package graphtest

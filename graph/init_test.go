@@ -1,0 +1,76 @@
+package graph_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// TestInitMoments compares mean, deviation and range with the definitions. 30,000 draws: the mean of a sample strays by less than 5 deviations/√n, its deviation
+// by less than 3 %.
+func TestInitMoments(t *testing.T) {
+	shape := npu.Shape{50, 30, 4, 5} // fan-in 600, fan-out 1000
+	for _, c := range []struct {
+		init      graph.Init
+		mean, std float64
+		limit     float64
+	}{
+		{graph.KaimingNormal(graph.FanIn), 0, math.Sqrt(2.0 / 600), math.Inf(1)},
+		{graph.KaimingNormal(graph.FanOut), 0, math.Sqrt(2.0 / 1000), math.Inf(1)},
+		{graph.KaimingUniform(graph.FanIn), 0, math.Sqrt(2.0 / 600), math.Sqrt(6.0 / 600)},
+		{graph.XavierNormal(), 0, math.Sqrt(2.0 / 1600), math.Inf(1)},
+		{graph.XavierUniform(), 0, math.Sqrt(2.0 / 1600), math.Sqrt(6.0 / 1600)},
+		{graph.LeCunUniform(), 0, 1 / math.Sqrt(3*600), 1 / math.Sqrt(600)},
+		{graph.Gaussian(0.02), 0, 0.02, math.Inf(1)},
+		{graph.Truncated(0.02), 0, 0.02 * 0.8796, 0.04}, // the deviation of a normal cut at two
+		{graph.Between(1, 3), 2, 2 / math.Sqrt(12), 3},
+		{graph.Fixed(7), 7, 0, 7},
+	} {
+		v := make([]float32, shape.Elems())
+		if err := c.init.Fill(v, shape, 1, "w"); err != nil {
+			t.Fatal(err)
+		}
+		var sum, sq, top float64
+		for _, x := range v {
+			sum += float64(x)
+			top = max(top, math.Abs(float64(x)))
+		}
+		mean := sum / float64(len(v))
+		for _, x := range v {
+			sq += (float64(x) - mean) * (float64(x) - mean)
+		}
+		std := math.Sqrt(sq / float64(len(v)))
+		if math.Abs(mean-c.mean) > 5*c.std/math.Sqrt(float64(len(v))) || math.Abs(std-c.std) > 0.03*c.std || top > c.limit*(1+1e-6) {
+			t.Errorf("%s: mean %g, deviation %g, largest %g; want %g, %g, at most %g", c.init, mean, std, top, c.mean, c.std, c.limit)
+		}
+	}
+}
+
+// TestInitIsPure: the values depend on seed and name, on nothing else, and never change between releases.
+func TestInitIsPure(t *testing.T) {
+	fill := func(seed uint64, name string) []float32 {
+		v := make([]float32, 4)
+		if err := graph.KaimingNormal(graph.FanIn).Fill(v, npu.Shape{2, 2}, seed, name); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if !slices.Equal(fill(1, "a"), fill(1, "a")) || slices.Equal(fill(1, "a"), fill(2, "a")) || slices.Equal(fill(1, "a"), fill(1, "b")) {
+		t.Error("not a function of seed and name")
+	}
+	if err := graph.Zeros().Fill(make([]float32, 3), npu.Shape{2}, 1, "w"); err == nil {
+		t.Error("wrong length: no error")
+	}
+	if err := (graph.Init{}).Fill(nil, npu.Shape{0}, 1, "w"); err == nil {
+		t.Error("no distribution: no error")
+	}
+	want := []float32{-0.44319555, -0.24906, 0.02830706, -0.7243742} // as first released
+	for i, got := range fill(42, "fc.weight") {                      // processors differ in the last bit of a logarithm
+		if math.Abs(float64(got-want[i])) > 1e-6 {
+			t.Errorf("start value %d changed: %v, was %v", i, got, want[i])
+		}
+	}
+}

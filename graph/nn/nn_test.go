@@ -1,0 +1,118 @@
+package nn_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/graphtest"
+	"github.com/gotrain/gotrain/graph/nn"
+	"github.com/gotrain/gotrain/graph/plan"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// names lists parameters and states with their shapes.
+func names(b *graph.Builder) (out []string) {
+	for _, p := range b.Params() {
+		out = append(out, p.Name+p.Shape.String())
+	}
+	for _, s := range b.States() {
+		out = append(out, s.Name+s.Shape.String())
+	}
+	return out
+}
+
+func TestNamesAndShapes(t *testing.T) {
+	b := graph.New()
+	x := b.Input("x", npu.F32, 2, 4, 8, 8)
+	y := nn.Sequential{
+		nn.Conv2D{Out: 6, Kernel: 3, Stride: 2, Pad: 1, Groups: 2, Bias: true},
+		nn.BatchNorm{},
+		nn.Relu,
+		nn.Residual{Body: nn.Conv2D{Out: 6, Kernel: 1}},
+		nn.MaxPool(2, 2, 0),
+		nn.AvgPool(2, 1, 0),
+		nn.Flatten,
+		nn.Dropout(0.1),
+		nn.MLP{Hidden: []int{5}, Out: 3},
+	}.Apply(b, "net", x)
+	if err := b.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if d := b.Desc(y); !d.Equal(npu.D(npu.F32, 2, 3)) {
+		t.Errorf("result %s", d)
+	}
+	want := []string{
+		"net.0.weight[6 2 3 3]", "net.0.bias[6]", "net.1.weight[6]", "net.1.bias[6]", "net.3.weight[6 6 1 1]",
+		"net.8.0.weight[5 6]", "net.8.0.bias[5]", "net.8.1.weight[3 5]", "net.8.1.bias[3]", "net.1.running_mean[6]", "net.1.running_var[6]",
+	}
+	if got := names(b); !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	for _, p := range b.Params() {
+		if decays := len(p.Shape) > 1; p.NoDecay == decays {
+			t.Errorf("%s: NoDecay is %t", p.Name, p.NoDecay)
+		}
+	}
+}
+
+// TestGradients checks whole stacks, batch norm and dropout in training included.
+func TestGradients(t *testing.T) {
+	for name, l := range map[string]nn.Layer{
+		"cnn": nn.Sequential{nn.Conv2D{Out: 2, Kernel: 3, Pad: 1, Bias: true}, nn.BatchNorm{}, nn.Gelu, nn.Residual{Body: nn.Conv2D{Out: 2, Kernel: 1}}, nn.GlobalAvgPool, nn.Linear{Out: 3}},
+		"mlp": nn.Sequential{nn.Flatten, nn.MLP{Hidden: []int{4, 4}, Out: 2, Act: nn.Tanh}, nn.Dropout(0.3), nn.Silu, nn.Sigmoid},
+	} {
+		b := graph.New()
+		y := l.Apply(b, "net", b.Input("x", npu.F32, 3, 1, 3, 3))
+		b.Loss(b.Sum(b.Mul(y, b.Input("w", npu.F32, b.Desc(y).Shape...))))
+		g, err := b.Lower()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := graphtest.CheckGrads(g, map[string][]float64{graph.SeedInput: {7}}, 1e-6); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFrozen(t *testing.T) {
+	b := graph.New()
+	x := b.Input("x", npu.F32, 2, 3, 4, 4)
+	x = nn.Sequential{nn.Conv2D{Out: 2, Kernel: 1, Bias: true, Frozen: true}, nn.BatchNorm{Frozen: true}, nn.GlobalAvgPool, nn.Linear{Out: 2, Frozen: true}, nn.Linear{Out: 1}}.Apply(b, "n", x)
+	b.Loss(b.Sum(x))
+	g, err := b.Lower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tr := range g.Trained {
+		if name := g.Values[tr.Param].Name; (tr.Grad != plan.None) != strings.HasPrefix(name, "n.4.") {
+			t.Errorf("%s has a gradient: %t", name, tr.Grad != plan.None)
+		}
+	}
+	for _, c := range g.Calls {
+		if c.Kind == npu.BatchNorm || c.Kind == npu.Conv2DBwdData {
+			t.Errorf("frozen layers still run %s", c.Kind)
+		}
+	}
+}
+
+func TestErrorsNameTheLayer(t *testing.T) {
+	for want, l := range map[string]nn.Layer{
+		"net.1: 4 input channels do not divide into 3 groups": nn.Conv2D{Out: 3, Kernel: 1, Groups: 3},
+		"net.1: batchnorm: x has rank 3":                      nn.Sequential{nn.Func(func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Reshape(x, 2, 4, -1) })},
+		"net.1: \"net.1.weight\": shape [0 8]":                nn.Linear{Out: 0},
+	} {
+		b := graph.New()
+		x := b.Input("x", npu.F32, 2, 4, 8, 8)
+		nn.Sequential{nn.Relu, l}.Apply(b, "net", x)
+		if _, ok := l.(nn.Sequential); ok {
+			b = graph.New()
+			x = b.Reshape(b.Input("x", npu.F32, 2, 4, 8, 8), 2, 4, -1)
+			nn.Sequential{nn.Relu, nn.BatchNorm{}}.Apply(b, "net", x)
+		}
+		if err := b.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
