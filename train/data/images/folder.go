@@ -286,6 +286,9 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 	if cap(s.pic.Pix) > keepBytes {
 		s.pic = Picture{}
 	}
+	if cap(s.data) > keepBytes {
+		s.data = nil
+	}
 	s.dec.shrink()
 	return nil
 }
