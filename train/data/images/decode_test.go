@@ -202,7 +202,7 @@ func TestBadFilesLeaveNoTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		good := zooBytes(t, "progressive_420.jpg")
+		good := zooBytes(t, "seven_by_five.jpg")
 		want, _, err := decodeAll(b, good)
 		if err != nil {
 			t.Fatal(err)
