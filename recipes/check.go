@@ -1,0 +1,248 @@
+package recipes
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checker collects problems of one recipe.
+type checker struct {
+	r   *Recipe
+	out Errors
+}
+
+// bad notes a problem at the place where the key was set.
+func (c *checker) bad(key, hint, format string, a ...any) {
+	at, set := c.r.origin.at[key]
+	if !set {
+		at.file = c.r.origin.file
+	}
+	c.out = append(c.out, Problem{File: at.file, Line: at.line, Key: key, Msg: fmt.Sprintf(format, a...), Hint: hint})
+}
+
+// Check finds everything that is wrong with a recipe, for one that was changed in Go; Load and Decode have done it already. nil is a
+// valid recipe, anything else is Errors.
+func (r *Recipe) Check() error {
+	if p := r.check(); len(p) > 0 {
+		return p
+	}
+	return nil
+}
+
+func (r *Recipe) check() Errors {
+	c := &checker{r: r}
+	for _, s := range schema {
+		for _, f := range s.fields {
+			c.field(f)
+		}
+	}
+	c.run()
+	c.data()
+	c.optim()
+	c.schedule()
+	c.checkpoint()
+	return c.out
+}
+
+// field checks what the tags say about a single value.
+func (c *checker) field(f *field) {
+	v := f.in(c.r)
+	switch f.typ.Kind() {
+	case reflect.String:
+		s := v.String()
+		if f.oneOf != nil && !slices.Contains(f.oneOf, s) {
+			hint := "one of " + strings.Join(f.oneOf, ", ")
+			if n := nearest(s, f.oneOf); n != "" {
+				hint = fmt.Sprintf("did you mean %q? %s", n, hint)
+			}
+			c.bad(f.key(), hint, "unknown value %q", s)
+		}
+		if strings.ContainsAny(s, "\n\r\x00") {
+			c.bad(f.key(), "", "must be one line of text")
+		}
+	case reflect.Int:
+		if f.oneOf != nil && !slices.Contains(f.oneOf, strconv.FormatInt(v.Int(), 10)) {
+			c.bad(f.key(), "one of "+strings.Join(f.oneOf, ", "), "unknown value %d", v.Int())
+		}
+		c.number(f, float64(v.Int()))
+	case reflect.Uint64:
+		c.number(f, float64(v.Uint()))
+	case reflect.Float64:
+		c.number(f, v.Float())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if e := v.Index(i); e.Kind() == reflect.Float64 && (math.IsNaN(e.Float()) || math.IsInf(e.Float(), 0)) {
+				c.bad(f.key(), "", "element %d is not a finite number", i+1)
+			}
+		}
+	}
+}
+
+func (c *checker) number(f *field, x float64) {
+	unit := ""
+	if f.unit != "" {
+		unit = " " + f.unit
+	}
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		c.bad(f.key(), "", "must be a finite number, got %g", x)
+	case f.over != nil && x <= *f.over:
+		c.bad(f.key(), "", "must be above %g%s, got %g", *f.over, unit, x)
+	case f.min != nil && x < *f.min:
+		c.bad(f.key(), "", "must be at least %g%s, got %g", *f.min, unit, x)
+	case f.max != nil && x > *f.max:
+		c.bad(f.key(), "", "must be at most %g%s, got %g", *f.max, unit, x)
+	}
+}
+
+// one complains when both keys of a pair have a value; it returns how many have.
+func (c *checker) one(a, b string) int {
+	given := func(key string) bool {
+		v := byKey[key].in(c.r)
+		if v.Kind() == reflect.Slice {
+			return v.Len() > 0
+		}
+		return !v.IsZero()
+	}
+	n := 0
+	for _, k := range []string{a, b} {
+		if given(k) {
+			n++
+		}
+	}
+	if n == 2 {
+		c.bad(b, "remove one of the two", "given together with %s", a)
+	}
+	return n
+}
+
+func (c *checker) run() {
+	if c.one("run.steps", "run.epochs") == 0 {
+		c.bad("run.steps", "set run.steps or run.epochs", "the recipe does not say how long to train")
+	}
+	name := c.r.Run.Name
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\:`) {
+		c.bad("run.name", "letters, digits, - and _ are fine", "%q is no name for a folder", name)
+	}
+	if c.r.Run.OutputDir == "" {
+		c.bad("run.output_dir", "", "is empty")
+	}
+}
+
+func (c *checker) data() {
+	d := &c.r.Data
+	if d.Kind != "synthetic" && d.Root == "" {
+		c.bad("data.root", `a folder such as "/data/imagenet", or a bundled data set such as "flowers"`, "is needed for data.kind = %q", d.Kind)
+	}
+	if d.ImageSize == 0 && (d.Kind == "imagefolder" || d.Kind == "synthetic") {
+		c.bad("data.image_size", "224 is usual", "must be above 0 for data.kind = %q", d.Kind)
+	}
+	if d.ImageSize == 0 && d.Augment != "none" {
+		c.bad("data.image_size", "", "must be above 0 for data.augment = %q", d.Augment)
+	}
+	if d.Channels != 3 && d.Kind == "imagefolder" {
+		c.bad("data.channels", "", "must be 3 for data.kind = \"imagefolder\": pictures are read as colour")
+	}
+	if d.EvalResize != 0 && d.EvalResize < d.ImageSize {
+		c.bad("data.eval_resize_pixels", "", "must not be below data.image_size = %d, got %d", d.ImageSize, d.EvalResize)
+	}
+	if d.Kind == "idx" {
+		for _, s := range []struct{ key, v string }{{"data.train_split", d.TrainSplit}, {"data.eval_split", d.EvalSplit}} {
+			if s.v != "train" && s.v != "test" && s.v != "val" {
+				c.bad(s.key, "train or test", "unknown part %q of an idx data set", s.v)
+			}
+		}
+	}
+	if d.TrainSplit == "" {
+		c.bad("data.train_split", "", "is empty")
+	}
+	if d.EvalSplit == "" && c.r.Eval.Enabled && d.Kind != "synthetic" {
+		c.bad("data.eval_split", "set it, or eval.enabled = false", "is empty")
+	}
+	c.interval("data.crop_area", d.CropArea, 1)
+	c.interval("data.crop_ratio", d.CropRatio, math.Inf(1))
+	for _, p := range []struct {
+		key string
+		v   []float64
+	}{{"data.mean", d.Mean}, {"data.std", d.Std}} {
+		if len(p.v) != d.Channels && (d.Channels == 1 || d.Channels == 3) {
+			c.bad(p.key, "", "needs one number for each of %d channels, got %d", d.Channels, len(p.v))
+		}
+	}
+	for _, s := range d.Std {
+		if !(s > 0) {
+			c.bad("data.std", "", "must be above 0, got %g", s)
+			break
+		}
+	}
+}
+
+// interval checks a pair smallest, largest.
+func (c *checker) interval(key string, v []float64, limit float64) {
+	if len(v) != 2 || !(v[0] > 0) || v[1] < v[0] || v[1] > limit {
+		hint := "0 < smallest <= largest"
+		if !math.IsInf(limit, 1) {
+			hint += fmt.Sprintf(" <= %g", limit)
+		}
+		c.bad(key, hint, "must be two numbers, the smallest and the largest, got %v", v)
+	}
+}
+
+func (c *checker) optim() {
+	o := &c.r.Optim
+	if o.Name == "sgd" && o.Nesterov && (o.Momentum == 0 || o.Dampening != 0) {
+		c.bad("optim.nesterov", "", "needs a momentum and no dampening, got momentum %g, dampening %g", o.Momentum, o.Dampening)
+	}
+	if (o.Name == "adamw" || o.Name == "adam") && o.Eps == 0 {
+		c.bad("optim.eps", "", "must be above 0 for %s", o.Name)
+	}
+	if m := &c.r.Model; m.InitPartial && m.InitFrom == "" {
+		c.bad("model.init_partial", "set model.init_from, or remove it", "needs a file to start from")
+	}
+}
+
+func (c *checker) schedule() {
+	s := &c.r.Schedule
+	c.one("schedule.warmup_steps", "schedule.warmup_epochs")
+	n := c.one("schedule.milestones_steps", "schedule.milestones_epochs")
+	if s.Kind == "step" && n == 0 {
+		c.bad("schedule.milestones_epochs", "for example milestones_epochs = [30, 60, 80]", "schedule.kind = \"step\" needs milestones")
+	}
+	if !rising(s.MilestonesSteps) {
+		c.bad("schedule.milestones_steps", "", "must be above 0 and rise, got %v", s.MilestonesSteps)
+	}
+	if !rising(s.MilestonesEpochs) {
+		c.bad("schedule.milestones_epochs", "", "must be above 0 and rise, got %v", s.MilestonesEpochs)
+	}
+}
+
+func rising[T int | float64](v []T) bool {
+	for i, x := range v {
+		if x <= 0 || i > 0 && x <= v[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) checkpoint() {
+	c.one("eval.every_epochs", "eval.every_steps")
+	c.one("checkpoint.every_epochs", "checkpoint.every_steps")
+	k := &c.r.Checkpoint
+	if k.Resume == "" {
+		c.bad("checkpoint.resume", `"auto", "none" or the path of a checkpoint`, "is empty")
+	}
+	if k.Enabled && k.Dir == "" {
+		c.bad("checkpoint.dir", "", "is empty")
+	}
+	if !k.Enabled && k.EveryEpochs+k.EverySteps > 0 {
+		c.bad("checkpoint.enabled", "", "is false, but checkpoints are asked for")
+	}
+	if e := &c.r.Eval; !e.Enabled && e.EveryEpochs+e.EverySteps > 0 {
+		c.bad("eval.enabled", "", "is false, but evaluations are asked for")
+	}
+}

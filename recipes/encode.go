@@ -1,0 +1,99 @@
+package recipes
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// String is the whole recipe as TOML, every key with its value. Decoding it gives an equal recipe.
+func (r *Recipe) String() string {
+	var b strings.Builder
+	for i, s := range schema {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "[%s]\n", s.name)
+		for _, f := range s.fields {
+			fmt.Fprintf(&b, "%s = %s\n", f.name, literal(f.in(r)))
+		}
+	}
+	return b.String()
+}
+
+// literal is a value as TOML.
+func literal(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.String:
+		return quote(v.String())
+	case reflect.Float64:
+		return float(v.Float())
+	case reflect.Slice:
+		parts := make([]string, v.Len())
+		for i := range parts {
+			parts[i] = literal(v.Index(i))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// float prints the shortest number that reads back as the same, with a point or an exponent so that it is a TOML float.
+func float(x float64) string {
+	if math.IsNaN(x) {
+		return "nan"
+	}
+	if math.IsInf(x, 0) {
+		return strings.TrimPrefix(strconv.FormatFloat(x, 'g', -1, 64), "+") // "Inf" never passes check
+	}
+	s := strconv.FormatFloat(x, 'g', -1, 64)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	}
+	return s
+}
+
+// quote writes a TOML basic string. Its escapes differ from Go's.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteRune('\\')
+			b.WriteRune(c)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c < 0x20 || c == 0x7f:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// placeKeys may differ between the machines of one job and do not change the numbers.
+var placeKeys = []string{"run.name", "run.output_dir", "model.init_from", "data.root", "data.workers_per_rank", "data.decoder", "train.ranks", "train.threads_per_rank",
+	"train.pin_cpus", "train.grace_seconds", "checkpoint.dir", "checkpoint.resume"}
+
+// Fingerprint is a hash of everything that ranks must agree on: the recipe without places and without what is written where.
+func (r *Recipe) Fingerprint() string {
+	h := sha256.New()
+	for _, s := range schema {
+		if s.name == "log" {
+			continue
+		}
+		for _, f := range s.fields {
+			if !slices.Contains(placeKeys, f.key()) {
+				fmt.Fprintf(h, "%s=%s\n", f.key(), literal(f.in(r)))
+			}
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:16])
+}

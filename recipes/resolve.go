@@ -1,0 +1,144 @@
+package recipes
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// pairs are keys of which one at most may be given.
+var pairs = [][2]string{
+	{"run.steps", "run.epochs"},
+	{"schedule.warmup_steps", "schedule.warmup_epochs"},
+	{"schedule.milestones_steps", "schedule.milestones_epochs"},
+	{"eval.every_epochs", "eval.every_steps"},
+	{"checkpoint.every_epochs", "checkpoint.every_steps"},
+}
+
+// resolve gives values to auto keys that depend on other keys only. It never fails: what does not fit is for check.
+func (r *Recipe) resolve() {
+	r.settle()
+	r.resolveRun()
+	r.resolveData()
+	r.resolveOptim()
+	auto(r, "eval.batch_per_rank", &r.Eval.Batch, max(1, r.Train.Batch))
+	auto(r, "checkpoint.dir", &r.Checkpoint.Dir, filepath.Join(r.Run.OutputDir, "checkpoints"))
+	r.resolvePaths()
+}
+
+// settle lets an override of one key of a pair win over the other one in the file: --set run.steps=10 shortens a run that counts epochs.
+func (r *Recipe) settle() {
+	for _, p := range pairs {
+		a, b := r.origin.at[p[0]], r.origin.at[p[1]]
+		for _, loser := range []struct {
+			key           string
+			mine, winners place
+		}{{p[1], b, a}, {p[0], a, b}} {
+			if loser.winners.file == "--set" && loser.mine.file != "--set" && loser.mine.file != "" {
+				v := byKey[loser.key].in(r)
+				v.SetZero()
+				delete(r.origin.at, loser.key)
+			}
+		}
+	}
+}
+
+// auto sets a key that nobody set.
+func auto[T any](r *Recipe, key string, at *T, v T) {
+	if !r.has(key) {
+		*at = v
+	}
+}
+
+func (r *Recipe) resolveRun() {
+	name := r.origin.name
+	if name == "" || name == "." {
+		name = "run"
+	}
+	auto(r, "run.name", &r.Run.Name, name)
+	auto(r, "run.output_dir", &r.Run.OutputDir, filepath.Join("runs", r.Run.Name))
+}
+
+func (r *Recipe) resolveData() {
+	d := &r.Data
+	train, eval, size, channels, augment, resize := "train", "val", 224, 3, "random_resized_crop", true
+	switch d.Kind {
+	case "idx":
+		eval, size, channels, augment, resize = "test", 0, 1, "none", false
+	case "packed":
+		train, eval, size, augment, resize = "train*.bin", "val*.bin", 0, "none", false
+	case "synthetic":
+		augment, resize = "none", false
+		if r.Model.Classes == 0 {
+			r.Model.Classes = 1000
+		}
+	}
+	auto(r, "data.train_split", &d.TrainSplit, train)
+	auto(r, "data.eval_split", &d.EvalSplit, eval)
+	auto(r, "data.image_size", &d.ImageSize, size)
+	auto(r, "data.channels", &d.Channels, channels)
+	auto(r, "data.augment", &d.Augment, augment)
+	if resize {
+		auto(r, "data.eval_resize_pixels", &d.EvalResize, d.ImageSize*256/224)
+	}
+	mean, std := []float64{0, 0, 0}, []float64{1, 1, 1}
+	if d.Channels == 3 && d.Kind != "synthetic" {
+		mean, std = []float64{0.485, 0.456, 0.406}, []float64{0.229, 0.224, 0.225}
+	}
+	n := min(max(d.Channels, 1), 3)
+	auto(r, "data.mean", &d.Mean, mean[:n])
+	auto(r, "data.std", &d.Std, std[:n])
+}
+
+func (r *Recipe) resolveOptim() {
+	lr, decay, eps := 0.1, 1e-4, 1e-8
+	switch r.Optim.Name {
+	case "adamw":
+		lr, decay = 1e-3, 0.01
+	case "adam":
+		lr, decay = 1e-3, 0
+	case "lars":
+		eps = 1e-9
+	}
+	auto(r, "optim.lr", &r.Optim.LR, lr)
+	auto(r, "optim.weight_decay", &r.Optim.WeightDecay, decay)
+	auto(r, "optim.eps", &r.Optim.Eps, eps)
+}
+
+// resolvePaths makes paths that are written in a file count from its folder. Those of the command line count from the working directory, as
+// everywhere on a command line.
+func (r *Recipe) resolvePaths() {
+	fromFile := func(key string) bool { return r.origin.dir != "" && r.has(key) && r.origin.at[key].file != "--set" }
+	join := func(p string) string { return filepath.Join(r.origin.dir, filepath.FromSlash(p)) }
+
+	if root := &r.Data.Root; fromFile("data.root") && *root != "" && !filepath.IsAbs(*root) {
+		switch {
+		case strings.HasPrefix(*root, "./"), strings.HasPrefix(*root, "../"), *root == ".", *root == "..":
+			*root = join(*root)
+		case exists(join(*root)):
+			*root = join(*root)
+		case exists(join(filepath.Join("data", *root))):
+			*root = join(filepath.Join("data", *root))
+		}
+	}
+	if p := &r.Model.InitFrom; fromFile("model.init_from") && *p != "" && !filepath.IsAbs(*p) {
+		*p = join(*p)
+	}
+	if p := &r.Checkpoint.Resume; fromFile("checkpoint.resume") && *p != "auto" && *p != "none" && *p != "" && !filepath.IsAbs(*p) {
+		*p = join(*p)
+	}
+}
+
+func exists(p string) bool { _, err := os.Stat(p); return err == nil }
+
+// Dir is the folder of the recipe file, where data may lie beside it; "" for a recipe in the binary.
+func (r *Recipe) Dir() string { return r.origin.dir }
+
+// Source is the file that the recipe came from, for messages.
+func (r *Recipe) Source() string { return r.origin.file }
+
+// GlobalBatch is the number of samples of an optimizer step with the given number of ranks.
+func (r *Recipe) GlobalBatch(ranks int) int { return r.Train.Batch * r.Train.Accumulate * ranks }
+
+// Warnings are settings that are allowed but look like a mistake.
+func (r *Recipe) Warnings() []string { return r.warnings }

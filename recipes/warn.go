@@ -1,0 +1,108 @@
+package recipes
+
+import (
+	"fmt"
+	"slices"
+)
+
+// suspicions names settings that are allowed but look like a mistake.
+func (r *Recipe) suspicions() []string {
+	var out []string
+	warn := func(key, format string, a ...any) {
+		s := key + ": " + fmt.Sprintf(format, a...)
+		if at, ok := r.origin.at[key]; ok && at.line > 0 {
+			s = fmt.Sprintf("%s:%d: %s", at.file, at.line, s)
+		}
+		out = append(out, s)
+	}
+	for _, key := range sortedKeys(r.origin.at) {
+		if why := r.unused(key); why != "" {
+			warn(key, "has no effect %s", why)
+		}
+	}
+	o, s := &r.Optim, &r.Schedule
+	batch := r.GlobalBatch(r.Train.Ranks)
+	lr := o.PeakLR(batch)
+	if o.LRScaling != "none" && lr > 1.5*o.LR && s.WarmupSteps == 0 && s.WarmupEpochs == 0 {
+		warn("schedule.warmup_epochs", "the learning rate is scaled up to %.3g for a global batch of %d without a warm-up, which often diverges", lr, batch)
+	}
+	if limit := map[string]float64{"sgd": 4, "adamw": 0.02, "adam": 0.02}[o.Name]; limit > 0 && lr > limit {
+		warn("optim.lr", "a peak learning rate of %.3g is unusually high for %s", lr, o.Name)
+	}
+	if limit := map[string]float64{"sgd": 0.01, "lars": 0.01, "adam": 0.01, "adamw": 0.5}[o.Name]; o.WeightDecay > limit {
+		warn("optim.weight_decay", "%g is unusually high for %s", o.WeightDecay, o.Name)
+	}
+	if r.Train.Batch < 4 {
+		warn("train.batch_per_rank", "batch norm over %d samples is very noisy", r.Train.Batch)
+	}
+	if r.Model.LabelSmoothing > 0.3 {
+		warn("model.label_smoothing", "%g is unusually high: 0.1 is usual", r.Model.LabelSmoothing)
+	}
+	long := r.Run.Epochs > 20 || r.Run.Steps > 2000
+	if c := &r.Checkpoint; long && (!c.Enabled || c.EveryEpochs+c.EverySteps == 0) {
+		warn("checkpoint.every_epochs", "a long run without checkpoints on the way: a crash loses all of it")
+	}
+	if long && r.Log.Trace {
+		warn("log.trace", "a trace of a long run becomes a very large file")
+	}
+	if n := r.Run.Steps; n > 0 && s.WarmupSteps >= n {
+		warn("schedule.warmup_steps", "the run of %d steps ends within its warm-up", n)
+	}
+	if e := r.Run.Epochs; e > 0 && s.WarmupEpochs >= e {
+		warn("schedule.warmup_epochs", "the run of %g epochs ends within its warm-up", e)
+	}
+	if s.Kind == "step" && r.Run.Epochs > 0 && len(s.MilestonesEpochs) > 0 && s.MilestonesEpochs[len(s.MilestonesEpochs)-1] >= r.Run.Epochs {
+		warn("schedule.milestones_epochs", "%v do not all come before the end of %g epochs", s.MilestonesEpochs, r.Run.Epochs)
+	}
+	return out
+}
+
+// unused says why a key that was set does nothing, or "".
+func (r *Recipe) unused(key string) string {
+	for _, u := range []struct {
+		value string
+		what  string
+		uses  map[string][]string // by value: keys that only these values use
+	}{
+		{r.Optim.Name, "optim.name", map[string][]string{
+			"sgd":   {"optim.momentum", "optim.nesterov", "optim.dampening", "optim.decoupled_decay"},
+			"adamw": {"optim.beta1", "optim.beta2", "optim.eps"},
+			"adam":  {"optim.beta1", "optim.beta2", "optim.eps"},
+			"lars":  {"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"},
+		}},
+		{r.Optim.LRScaling, "optim.lr_scaling", map[string][]string{"linear": {"optim.lr_batch"}, "sqrt": {"optim.lr_batch"}}},
+		{r.Schedule.Kind, "schedule.kind", map[string][]string{
+			"linear": {"schedule.min_lr_ratio"}, "cosine": {"schedule.min_lr_ratio"}, "wsd": {"schedule.min_lr_ratio", "schedule.decay_fraction"},
+			"step": {"schedule.milestones_steps", "schedule.milestones_epochs", "schedule.gamma"},
+		}},
+		{r.Data.Augment, "data.augment", map[string][]string{
+			"random_resized_crop": {"data.flip_probability", "data.crop_area", "data.crop_ratio"}, "pad_crop": {"data.flip_probability", "data.pad_pixels"},
+		}},
+		{r.Data.BadFiles, "data.bad_files", map[string][]string{"skip": {"data.bad_file_limit"}}},
+		{r.Data.Kind, "data.kind", map[string][]string{
+			"synthetic":   {"data.synthetic_samples", "data.synthetic_eval_samples"},
+			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.max_megapixels", "data.eval_resize_pixels"},
+			"idx":         {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
+			"packed":      {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
+		}},
+		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank"}}},
+		{fmt.Sprint(r.Checkpoint.Enabled), "checkpoint.enabled", map[string][]string{"true": {"checkpoint.dir", "checkpoint.every_epochs", "checkpoint.every_steps", "checkpoint.keep_last"}}},
+	} {
+		if slices.Contains(u.uses[u.value], key) {
+			continue
+		}
+		for _, keys := range u.uses {
+			if slices.Contains(keys, key) && !byKey[key].in(r).IsZero() {
+				return fmt.Sprintf("with %s = %s", u.what, quoteWord(u.value))
+			}
+		}
+	}
+	return ""
+}
+
+func quoteWord(s string) string {
+	if s == "true" || s == "false" {
+		return s
+	}
+	return fmt.Sprintf("%q", s)
+}
