@@ -31,7 +31,7 @@ func (b *Builder) Apply(kind string, attrs npu.Attrs, in ...*Node) []*Node {
 
 // apply is Apply for the first output.
 func (b *Builder) apply(kind string, attrs npu.Attrs, in []*Node) *Node {
-	if b.err != nil {
+	if !b.outside() {
 		return b.placeholder
 	}
 	k, err := op.Lookup(kind)
@@ -127,13 +127,15 @@ func (b *Builder) pick(n *Node, i int) *Node {
 //
 // f must not call methods of a Builder. Built-in ops that have a counterpart here become that; others run on the host, with a warning.
 func (b *Builder) Raw(f func() (*Node, error)) *Node {
-	if b.err != nil {
+	if !b.outside() {
 		return b.placeholder
 	}
 	n, err := func() (n *Node, err error) {
 		mu.Lock()
 		defer mu.Unlock()
+		b.raw = true
 		defer func() {
+			b.raw = false
 			if p := recover(); p != nil {
 				err = fmt.Errorf("gorgonia: %v", p)
 			}

@@ -39,6 +39,7 @@ type Builder struct {
 	err         error
 	placeholder *Node
 	path        string // scopes joined by dots
+	raw         bool   // inside Raw
 	seq         uint64
 	dropouts    int
 
@@ -151,6 +152,14 @@ func (b *Builder) Failf(format string, args ...any) {
 	b.err = fmt.Errorf("graph: "+strings.ReplaceAll(place, "%", "%%")+format, args...)
 }
 
+// outside fails where a method that builds is called from within Raw, which holds the lock: better than a deadlock.
+func (b *Builder) outside() bool {
+	if b.raw {
+		b.Failf("a method of the Builder was called within Raw\nhint: only Gorgonia's own functions may be called there")
+	}
+	return b.err == nil
+}
+
 // In builds with a name scope around: parameters made by f are called name.…, and calls carry the path.
 func (b *Builder) In(name string, f func()) {
 	defer b.Scope(name)()
@@ -188,16 +197,19 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// Desc is dtype and shape of a node; the zero Desc after an error.
+// Desc is dtype and shape of a node; after an error that of the placeholder, which has rank 8, so that a model may index the shape.
 func (b *Builder) Desc(n *Node) npu.Desc {
-	if b.err != nil || n == nil {
-		return npu.Desc{}
+	if b.err == nil && n == nil {
+		b.Failf("the shape of a nil node was asked for")
 	}
-	d, err := descOf(n)
-	if err != nil {
+	if b.err == nil {
+		d, err := descOf(n)
+		if err == nil {
+			return d
+		}
 		b.Failf("%w", err)
 	}
-	return d
+	return npu.D(npu.F32, 1, 1, 1, 1, 1, 1, 1, 1)
 }
 
 // Dim is the extent of axis i, counted from the end where negative; 1 after an error.
@@ -213,7 +225,7 @@ func (b *Builder) Dim(n *Node, i int) int {
 	return s[i]
 }
 
-// Warnf hands a warning to the sink, once for each text.
+// warnf hands a warning to the sink, once for each text.
 func (b *Builder) warnf(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
 	if !b.warned[s] {

@@ -26,7 +26,7 @@ func TestStickyError(t *testing.T) {
 			t.Fatalf("error %v lacks %q", first, want)
 		}
 	}
-	_ = y.Shape()[3]
+	_, _ = y.Shape()[3], b.Desc(y).Shape[3]
 	y = b.Relu(b.BatchNorm(y, y, y, y, y, 0, 0))
 	y, _ = b.CrossEntropy(b.Flatten(b.Add(b.MaxPool(y, graph.Pool{}), y)), y)
 	y = b.Dropout(b.Transpose(b.Slice(b.Concat(3, y, y), 9, 1, 2)), 7)
@@ -68,7 +68,10 @@ func TestErrors(t *testing.T) {
 			b.Raw(func() (*graph.Node, error) { return nil, errors.New("no") })
 		},
 		"result of a raw op is nil": func(b *graph.Builder, x *graph.Node) { b.Raw(func() (*graph.Node, error) { return nil, nil }) },
-		"gorgonia: oops":            func(b *graph.Builder, x *graph.Node) { b.Raw(func() (*graph.Node, error) { panic("oops") }) },
+		"called within Raw": func(b *graph.Builder, x *graph.Node) {
+			b.Raw(func() (*graph.Node, error) { return b.Relu(x), nil })
+		},
+		"gorgonia: oops": func(b *graph.Builder, x *graph.Node) { b.Raw(func() (*graph.Node, error) { panic("oops") }) },
 	} {
 		b := graph.New()
 		if f(b, b.Input("x", npu.F32, 2, 2)); b.Err() == nil || !strings.Contains(b.Err().Error(), want) {
@@ -159,5 +162,19 @@ func TestBatchNormModes(t *testing.T) {
 	y, _ := m.Named("y")
 	if mean, _ := m.Named("mean"); mean[0] != 0 || y[3] < 5.99 || y[3] > 6 {
 		t.Errorf("evaluation: mean %v, y %v", mean, y)
+	}
+}
+
+// TestHalfPrecisionNodes: dtypes that Gorgonia does not compute with pass through it, the sums that its Grad inserts included.
+func TestHalfPrecisionNodes(t *testing.T) {
+	b := graph.New()
+	w := b.Param("w", npu.Shape{2, 2}, graph.Zeros())
+	h := b.Cast(w, npu.BF16)
+	h = b.MatMul(b.Relu(h), b.Add(h, b.Square(h)), false, true)
+	b.Loss(b.Sum(b.Cast(h, npu.F32)))
+	m := run(t, b, map[string][]float64{"w": {1, 2, -1, 3}})
+	// y = relu(h)·(h + h²)ᵀ, summed: by hand.
+	if want := []float64{2 + 1*3, 18 + 5*5, 1 * (1 - 2), 18 + 5*7}; !equal(m.Grad("w"), want) {
+		t.Errorf("gradient %v, want %v", m.Grad("w"), want)
 	}
 }

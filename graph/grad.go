@@ -44,8 +44,7 @@ func (b *Builder) Loss(n *Node) {
 // call it where the model did not. An error is the Builder's sticky one.
 func (b *Builder) Grad() error {
 	switch {
-	case b.err != nil:
-		return b.err
+	case !b.outside():
 	case !b.training:
 		b.Failf("Grad on a graph for evaluation")
 	case b.loss == nil:
@@ -135,90 +134,6 @@ func (b *Builder) wrt(reached map[*Node]bool) (params []*Param, nodes gorgonia.N
 	return params, nodes
 }
 
-func children(n *Node) []*Node {
-	switch o := n.Op().(type) {
-	case nil:
-		return nil
-	case *call:
-		return o.kids
-	}
-	var kids []*Node
-	for it := n.Graph().From(n.ID()); it.Next(); {
-		kids = append(kids, it.Node().(*Node))
-	}
-	return kids
-}
-
-// users maps each node to the nodes that read it.
-func (b *Builder) users() map[*Node][]*Node {
-	m := map[*Node][]*Node{}
-	for _, n := range b.g.AllNodes() {
-		for _, k := range children(n) {
-			m[k] = append(m[k], n)
-		}
-	}
-	return m
-}
-
-// reach finds the nodes to which the loss's gradient flows. Where it is cut off although a trained parameter lies behind, that is an
-// error, for a model would silently train in part only.
-func (b *Builder) reach() map[*Node]bool {
-	trained := map[*Node]bool{} // depends on a parameter that is trained
-	for _, n := range b.g.AllNodes() {
-		l := b.leaves[n]
-		trained[n] = l != nil && l.kind == leafParam && !l.param.Frozen
-		if c, ok := n.Op().(*call); ok && c.attrs.Bool("stop") {
-			continue
-		}
-		for _, k := range children(n) {
-			trained[n] = trained[n] || trained[k]
-		}
-	}
-	reached := map[*Node]bool{b.scaled: true}
-	nodes := b.g.AllNodes()
-	for i := len(nodes) - 1; i >= 0; i-- {
-		n := nodes[i]
-		sd, ok := n.Op().(gorgonia.SDOp)
-		if !reached[n] || !ok {
-			continue
-		}
-		kids := children(n)
-		for j, d := range sd.DiffWRT(len(kids)) {
-			if d {
-				reached[kids[j]] = true
-			} else if trained[kids[j]] {
-				b.cut(n, j)
-			}
-		}
-	}
-	return reached
-}
-
-// cut reports an edge through which no gradient flows, unless that is what the user or the kind wants.
-func (b *Builder) cut(n *Node, j int) {
-	const hint = "\nhint: wrap its input in Builder.StopGrad if no gradient is meant to flow there"
-	switch o := n.Op().(type) {
-	case *call:
-		if !o.attrs.Bool("stop") {
-			b.Failf("the loss depends on a trained parameter through %s %s(input %d), which has no gradient"+hint, o.kind.Name, where(o), j)
-		}
-	case *pick:
-		for _, i := range o.main.kind.ZeroGrad {
-			if i == o.i {
-				return
-			}
-		}
-		b.Failf("the loss depends on a trained parameter through output %d of %s %s, which has no gradient"+hint, o.i, o.main.kind.Name, where(o.main))
-	}
-}
-
-func where(c *call) string {
-	if c.path == "" {
-		return ""
-	}
-	return fmt.Sprintf("of %q ", c.path)
-}
-
 // differentiate is called by Gorgonia for each call on the way back.
 func (b *Builder) differentiate(c *call, in gorgonia.Nodes, out, dy *Node) (gorgonia.Nodes, error) {
 	if err := b.checkSum(out, dy); err != nil {
@@ -291,81 +206,4 @@ func (b *Builder) checkGrad(p *Param, g *Node) error {
 		return fmt.Errorf("is %s, want %s", d, want)
 	}
 	return nil
-}
-
-// value is a node's output as gradient rules see it. The node of an output other than the first is made when it is used.
-type value struct {
-	b    *Builder
-	n    *Node
-	i    int
-	desc npu.Desc
-}
-
-func (v value) Desc() npu.Desc { return v.desc }
-
-func (v value) node() *Node {
-	if v.i == 0 {
-		return v.n
-	}
-	return v.b.pick(v.n, v.i)
-}
-
-func (b *Builder) ref(n *Node, i int) op.Ref {
-	if c, ok := n.Op().(*call); ok {
-		return value{b, n, i, c.out[i]}
-	}
-	d, err := descOf(n)
-	if err != nil {
-		b.Failf("%w", err)
-	}
-	return value{b, n, i, d}
-}
-
-// tape lets gradient rules build. mu is held.
-type tape struct{ b *Builder }
-
-func (t tape) Apply(kind string, attrs npu.Attrs, in ...op.Ref) ([]op.Ref, error) {
-	k, err := op.Lookup(kind)
-	if err != nil {
-		return nil, err
-	}
-	nodes := make([]*Node, len(in))
-	for i, r := range in {
-		if r == nil {
-			return nil, fmt.Errorf("%s: input %d is nil", kind, i)
-		}
-		nodes[i] = r.(value).node()
-	}
-	if kind == npu.Binary && attrs.Str("fn") == "mul" {
-		for i, r := range in { // the seed 1 of Gorgonia's Grad
-			if isOne(nodes[i]) && in[1-i].Desc().DType == r.Desc().DType {
-				return []op.Ref{in[1-i]}, nil
-			}
-		}
-	}
-	n, err := t.b.add(k, attrs, nodes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", kind, err)
-	}
-	c := n.Op().(*call)
-	out := make([]op.Ref, len(c.out))
-	for i := range out {
-		out[i] = t.b.ref(n, i)
-	}
-	return out, t.b.err
-}
-
-// isOne recognises Gorgonia's scalar constant 1.
-func isOne(n *Node) bool {
-	c, ok := n.Op().(interface{ Value() gorgonia.Value })
-	if !ok || !n.IsScalar() {
-		return false
-	}
-	switch v := c.Value().Data().(type) {
-	case float32:
-		return v == 1
-	case float64:
-		return v == 1
-	}
-	return false
 }

@@ -72,7 +72,7 @@ func (b *Builder) States() []*State { return b.states }
 
 // leaf makes a Gorgonia input. Gorgonia merges inputs of equal name, so a name is taken once.
 func (b *Builder) leaf(name string, l *leaf) *Node {
-	if b.err != nil {
+	if !b.outside() {
 		return b.placeholder
 	}
 	l.name = name

@@ -11,7 +11,7 @@ import (
 // Lower turns the graph into plain data: calls in the order of creation, pruned to what outputs and gradients need. It calls Grad where a graph for
 // training has a loss and the model did not. Every rank that ran the same builder code has the same result.
 func (b *Builder) Lower() (*plan.Graph, error) {
-	if b.err == nil && b.training && b.loss != nil && !b.grad.done {
+	if b.outside() && b.training && b.loss != nil && !b.grad.done {
 		_ = b.Grad() // sticky
 	}
 	if b.err != nil {

@@ -72,3 +72,16 @@ func (b *Builder) Gelu(x *Node) *Node { return b.unary("gelu", x) }
 
 // Sign is -1, 0 or 1. No gradient.
 func (b *Builder) Sign(x *Node) *Node { return b.unary("sign", x) }
+
+func (b *Builder) binary(fn string, x, y *Node) *Node {
+	return b.apply(npu.Binary, npu.Attrs{"fn": fn}, []*Node{x, y})
+}
+
+func (b *Builder) unary(fn string, x *Node) *Node {
+	return b.apply(npu.Unary, npu.Attrs{"fn": fn}, []*Node{x})
+}
+
+// Affine is alpha·x + beta.
+func (b *Builder) Affine(x *Node, alpha, beta float64) *Node {
+	return b.apply(npu.Unary, npu.Attrs{"fn": "affine", "alpha": alpha, "beta": beta}, []*Node{x})
+}
