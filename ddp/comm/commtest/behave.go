@@ -1,0 +1,576 @@
+package commtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// inPlace is about out that is a part of in, or the other way round.
+func (tr Transport) inPlace(t *testing.T) {
+	for _, w := range tr.Ranks {
+		g := tr.group(t, w)
+		for _, own := range []ownership{allShared, allHeap, mixed} {
+			for _, per := range []int64{1, 100, 30000, 300000} {
+				if per > 100000 && testing.Short() {
+					continue
+				}
+				n := per * int64(w)
+				inputs := make([][]byte, w)
+				for r := range inputs {
+					inputs[r] = pattern(npu.F32, n, r)
+				}
+				want := fold(comm.Call{Kind: comm.AllReduce, DType: npu.F32}, inputs)
+				all(t, g, func(ctx context.Context, c comm.Communicator) error {
+					r := int64(c.Rank())
+					m, free, err := memory(c, npu.F32, n, own == allShared || own == mixed && r%2 == 0)
+					if err != nil {
+						return err
+					}
+					defer free()
+					copy(m.Host(), inputs[r])
+					mine := m.Slice(r*per, per)
+					if err := comm.Wait(ctx)(c.ReduceScatter(ctx, mine, m, comm.Sum)); err != nil {
+						return err
+					}
+					if err := comm.Wait(ctx)(c.AllGather(ctx, m, mine)); err != nil {
+						return err
+					}
+					if !bytes.Equal(m.Host(), want) {
+						return fmt.Errorf("%v, %d per rank: reduce-scatter and all-gather in place differ from the twin at byte %d", own, per, differ(m.Host(), want))
+					}
+					return nil
+				})
+			}
+		}
+	}
+}
+
+// empty is about calls without elements, and barriers.
+func (tr Transport) empty(t *testing.T) {
+	for _, w := range tr.Ranks {
+		g := tr.group(t, w)
+		all(t, g, func(ctx context.Context, c comm.Communicator) error {
+			nothing := comm.Mem{DType: npu.F32}
+			for _, kind := range append([]comm.Kind{comm.Barrier}, collectives...) {
+				if err := comm.Wait(ctx)(Do(ctx, c, comm.Call{Kind: kind}, nothing, nothing)); err != nil {
+					return fmt.Errorf("%v: %w", kind, err)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// flight is about many handles in flight, waited for in any order, large and small among each other.
+func (tr Transport) flight(t *testing.T) {
+	for _, w := range tr.Ranks {
+		g := tr.group(t, w)
+		all(t, g, func(ctx context.Context, c comm.Communicator) error {
+			const calls = 24
+			var handles [calls]comm.Handle
+			var mems [calls]comm.Mem
+			for i := range calls {
+				elems := int64([]int{1, 300, 40000, 5}[i%4])
+				m, free, err := memory(c, npu.F32, elems, i%3 != 0)
+				if err != nil {
+					return err
+				}
+				defer free()
+				for j := range comm.View[float32](m) {
+					comm.View[float32](m)[j] = float32(c.Rank() + i)
+				}
+				mems[i] = m
+				if handles[i], err = c.AllReduce(ctx, m, comm.Sum); err != nil {
+					return err
+				}
+			}
+			for i := range calls {
+				i = (i*7 + c.Rank()) % calls // ranks wait in different orders
+				if i%5 == 0 {
+					<-handles[i].Done()
+				}
+				if err := handles[i].Wait(ctx); err != nil {
+					return err
+				}
+				if err := handles[i].Wait(ctx); err != nil {
+					return fmt.Errorf("second Wait: %w", err)
+				}
+				want := float32(w*(w-1)/2 + w*i)
+				for _, v := range comm.View[float32](mems[i]) {
+					if v != want {
+						return fmt.Errorf("call %d: %v, want %v", i, v, want)
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// pairs is about Send and Recv: all pairs in both directions, in order, beside collectives.
+func (tr Transport) pairs(t *testing.T) {
+	for _, w := range tr.Ranks {
+		if w == 1 {
+			continue
+		}
+		g := tr.group(t, w)
+		for _, own := range []ownership{allShared, allHeap, mixed} {
+			all(t, g, func(ctx context.Context, c comm.Communicator) error { return gossip(ctx, c, own) })
+		}
+		errs := each(t, g[:2], func(ctx context.Context, c comm.Communicator) error {
+			if c.Rank() == 0 {
+				return comm.Wait(ctx)(c.Send(ctx, comm.HostOf(make([]float32, 8)), 1))
+			}
+			return comm.Wait(ctx)(c.Recv(ctx, comm.HostOf(make([]float32, 9)), 0))
+		})
+		for r, err := range errs {
+			if e, err := as[*comm.MismatchError](r, err); err != nil {
+				t.Error(err)
+			} else if e.Peer != 1-r {
+				t.Errorf("rank %d: mismatch with rank %d", r, e.Peer)
+			}
+		}
+	}
+}
+
+// gossip sends three messages to everybody and receives theirs, all at once, with an all-reduce in between.
+func gossip(ctx context.Context, c comm.Communicator, own ownership) error {
+	sizes := []int64{0, 10, 70000}
+	var handles []comm.Handle
+	var check []func() error
+	shared := own == allShared || own == mixed && c.Rank()%2 == 0
+	for p := range c.Size() {
+		if p == c.Rank() {
+			continue
+		}
+		for i, n := range sizes {
+			out, free, err := memory(c, npu.I32, n, shared)
+			if err != nil {
+				return err
+			}
+			defer free()
+			in, free, err := memory(c, npu.I32, n, shared)
+			if err != nil {
+				return err
+			}
+			defer free()
+			for j := range comm.View[int32](out) {
+				comm.View[int32](out)[j] = int32(j + 100*c.Rank() + i)
+			}
+			hs, err := c.Send(ctx, out, p)
+			if err != nil {
+				return err
+			}
+			hr, err := c.Recv(ctx, in, p)
+			if err != nil {
+				return err
+			}
+			handles = append(handles, hs, hr)
+			check = append(check, func() error {
+				for j, v := range comm.View[int32](in) {
+					if want := int32(j + 100*p + i); v != want {
+						return fmt.Errorf("message %d from rank %d: [%d] = %d, want %d", i, p, j, v, want)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := comm.Wait(ctx)(c.Barrier(ctx)); err != nil {
+		return err
+	}
+	for _, h := range handles {
+		if err := h.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	for _, f := range check {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused is about arguments that one rank alone can see to be wrong; the group must stay usable.
+func (tr Transport) refused(t *testing.T) {
+	g := tr.group(t, 2)
+	ctx := context.Background()
+	c := g[0]
+	f := comm.HostOf(make([]float32, 8))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for name, call := range map[string]func() (comm.Handle, error){
+		"root":    func() (comm.Handle, error) { return c.Broadcast(ctx, f, 2) },
+		"outside": func() (comm.Handle, error) { return c.AllReduce(ctx, f.Slice(4, 5), comm.Sum) },
+		"nil":     func() (comm.Handle, error) { return c.AllReduce(ctx, comm.Mem{Elems: 3, DType: npu.F32}, comm.Sum) },
+		"dtype":   func() (comm.Handle, error) { return c.AllReduce(ctx, comm.Mem{Ptr: f.Ptr, Elems: 3}, comm.Sum) },
+		"op":      func() (comm.Handle, error) { return c.AllReduce(ctx, f, 9) },
+		"parts":   func() (comm.Handle, error) { return c.ReduceScatter(ctx, f.Slice(0, 3), f, comm.Sum) },
+		"gather":  func() (comm.Handle, error) { return c.AllGather(ctx, f.Slice(0, 7), f.Slice(0, 3)) },
+		"all":     func() (comm.Handle, error) { return c.AllToAll(ctx, f.Slice(0, 3), f.Slice(3, 3)) },
+		"self":    func() (comm.Handle, error) { return c.Send(ctx, f, 0) },
+		"ended":   func() (comm.Handle, error) { return c.Barrier(ended) },
+	} {
+		if _, err := call(); err == nil || !strings.HasPrefix(err.Error(), "comm: ") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	all(t, g, func(ctx context.Context, c comm.Communicator) error { return comm.Wait(ctx)(c.Barrier(ctx)) })
+}
+
+// mismatch is about ranks that call different things: all are told, and may go on.
+func (tr Transport) mismatch(t *testing.T) {
+	f := func(n int) comm.Mem { return comm.HostOf(make([]float32, n)) }
+	type step func(ctx context.Context, c comm.Communicator) (comm.Handle, error)
+	reduce := func(n int, op comm.Op) step {
+		return func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.AllReduce(ctx, f(n), op) }
+	}
+	for name, calls := range map[string][2]step{
+		"elems": {reduce(100, comm.Sum), reduce(101, comm.Sum)},
+		"sizes": {reduce(10, comm.Sum), reduce(1000000, comm.Sum)},
+		"op":    {reduce(100, comm.Sum), reduce(100, comm.Max)},
+		"empty": {reduce(0, comm.Sum), reduce(5, comm.Sum)},
+		"kind":  {reduce(100, comm.Sum), func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.Barrier(ctx) }},
+		"dtype": {reduce(100, comm.Sum), func(ctx context.Context, c comm.Communicator) (comm.Handle, error) {
+			return c.AllReduce(ctx, comm.HostOf(make([]int32, 100)), comm.Sum)
+		}},
+		"root": {func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.Broadcast(ctx, f(9), 0) },
+			func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.Broadcast(ctx, f(9), 1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, w := range []int{2, 3} {
+				g := tr.group(t, w)
+				odd := w - 1
+				for range 2 { // the group survives
+					errs := each(t, g, func(ctx context.Context, c comm.Communicator) error {
+						call := calls[0]
+						if c.Rank() == odd {
+							call = calls[1]
+						}
+						return comm.Wait(ctx)(call(ctx, c))
+					})
+					for r, err := range errs {
+						e, err := as[*comm.MismatchError](r, err)
+						switch {
+						case err != nil:
+							t.Error(err)
+						case e.Rank != r, r != odd && e.Peer != odd, r == odd && e.Peer == odd, e.Mine == e.Its:
+							t.Errorf("rank %d: %v", r, e)
+						}
+					}
+				}
+				all(t, g, func(ctx context.Context, c comm.Communicator) error {
+					return comm.Wait(ctx)(c.AllReduce(ctx, f(10), comm.Sum))
+				})
+			}
+		})
+	}
+}
+
+// late is about a rank that comes after the deadline of the others: it is named, and the group is broken on all.
+func (tr Transport) late(t *testing.T) {
+	for _, elems := range []int{4, 400000} {
+		g := tr.group(t, 3)
+		errs := each(t, g, func(ctx context.Context, c comm.Communicator) error {
+			if c.Rank() == 1 {
+				time.Sleep(400 * time.Millisecond)
+			} else {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+			}
+			return comm.Wait(ctx)(c.AllReduce(ctx, comm.HostOf(make([]float32, elems)), comm.Sum))
+		})
+		// At least one rank ran into its deadline; the others may have learned from it.
+		var timeouts int
+		for r, err := range errs {
+			var e *comm.TimeoutError
+			if errors.As(err, &e) {
+				timeouts++
+				if len(e.Missing) != 1 || e.Missing[0] != 1 || r == 1 || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			} else if _, err := as[*comm.PeerError](r, err); err != nil {
+				t.Error(err)
+			}
+		}
+		if timeouts == 0 {
+			t.Error("no rank reports a timeout")
+		}
+		tr.broken(t, g)
+	}
+}
+
+// broken checks that every rank refuses further calls at once.
+func (tr Transport) broken(t *testing.T, g []comm.Communicator) {
+	t.Helper()
+	within(t, 5*time.Second, func() {
+		for r, err := range each(t, g, func(ctx context.Context, c comm.Communicator) error {
+			return comm.Wait(ctx)(c.Barrier(ctx))
+		}) {
+			if err == nil {
+				t.Errorf("rank %d can go on in a broken group", r)
+			}
+		}
+		if _, err := g[0].AllReduce(context.Background(), comm.HostOf([]float32{1}), comm.Sum); err == nil {
+			t.Error("a call on a broken communicator is accepted")
+		}
+	})
+}
+
+// cancel is about a context that is cancelled while the call waits.
+func (tr Transport) cancel(t *testing.T) {
+	g := tr.group(t, 2)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	h, err := g[0].AllReduce(ctx, comm.HostOf(make([]float32, 100000)), comm.Sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("the user pressed a key")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	within(t, 3*time.Second, func() {
+		if err := h.Wait(ctx); !errors.Is(err, why) {
+			t.Errorf("error %v, want the cause", err)
+		}
+		<-h.Done()
+	})
+}
+
+// waitContext is about a Wait that gives up before the call does.
+func (tr Transport) waitContext(t *testing.T) {
+	g := tr.group(t, 2)
+	all(t, g, func(ctx context.Context, c comm.Communicator) error {
+		if c.Rank() == 1 {
+			time.Sleep(300 * time.Millisecond)
+			return comm.Wait(ctx)(c.Barrier(ctx))
+		}
+		h, err := c.Barrier(ctx)
+		if err != nil {
+			return err
+		}
+		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		defer cancel()
+		if err := h.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("short wait: %v", err)
+		}
+		return h.Wait(ctx)
+	})
+}
+
+// dead is about a rank that vanishes, before a call and after many.
+func (tr Transport) dead(t *testing.T) {
+	if tr.Kill == nil {
+		t.Skip("this transport has no way to kill a rank within one process")
+	}
+	for _, elems := range []int{4, 400000} {
+		g := tr.group(t, 3)
+		within(t, 5*time.Second, func() {
+			errs := each(t, g, func(ctx context.Context, c comm.Communicator) error {
+				m := comm.HostOf(make([]float32, elems))
+				for i := 0; ; i++ {
+					if c.Rank() == 1 && i == 5 {
+						tr.Kill(c)
+						return nil
+					}
+					if err := comm.Wait(ctx)(c.AllReduce(ctx, m, comm.Sum)); err != nil {
+						return err
+					}
+				}
+			})
+			for _, r := range []int{0, 2} {
+				if e, err := as[*comm.PeerError](r, errs[r]); err != nil {
+					t.Error(err)
+				} else if e.Rank != 1 {
+					t.Errorf("rank %d blames rank %d: %v", r, e.Rank, e)
+				}
+			}
+		})
+	}
+	g := tr.group(t, 2)
+	tr.Kill(g[1])
+	within(t, 5*time.Second, func() {
+		ctx := context.Background()
+		if _, err := as[*comm.PeerError](0, comm.Wait(ctx)(g[0].Recv(ctx, comm.HostOf(make([]float32, 4)), 1))); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// abort is about a rank that gives up with a reason, while others wait and when they come later.
+func (tr Transport) abort(t *testing.T) {
+	g := tr.group(t, 3)
+	reason := errors.New("loss is not a number")
+	within(t, 5*time.Second, func() {
+		errs := each(t, g, func(ctx context.Context, c comm.Communicator) error {
+			switch c.Rank() {
+			case 1:
+				time.Sleep(50 * time.Millisecond)
+				c.Abort(reason)
+			case 2:
+				time.Sleep(150 * time.Millisecond)
+			}
+			return comm.Wait(ctx)(c.AllReduce(ctx, comm.HostOf(make([]float32, 50000)), comm.Sum))
+		})
+		if !errors.Is(errs[1], reason) {
+			t.Errorf("own error: %v", errs[1])
+		}
+		for _, r := range []int{0, 2} {
+			if e, err := as[*comm.PeerError](r, errs[r]); err != nil {
+				t.Error(err)
+			} else if e.Rank != 1 || !strings.Contains(e.Reason, reason.Error()) {
+				t.Errorf("rank %d: %v", r, e)
+			}
+		}
+	})
+	tr.broken(t, g)
+}
+
+// close is about Close alone, twice, with a call pending, and with peers that wait.
+func (tr Transport) close(t *testing.T) {
+	g := tr.New(t, 2)
+	all(t, g, func(ctx context.Context, c comm.Communicator) error {
+		if err := comm.Wait(ctx)(c.AllReduce(ctx, comm.HostOf([]float32{1}), comm.Sum)); err != nil {
+			return err
+		}
+		if c.Rank() == 0 { // goes at once; the other may still be in the call
+			return c.Close()
+		}
+		return nil
+	})
+	within(t, 5*time.Second, func() {
+		ctx := context.Background()
+		h, err := g[1].Barrier(ctx)
+		if err == nil {
+			err = h.Wait(ctx)
+		}
+		if e, err := as[*comm.PeerError](1, err); err != nil {
+			t.Error(err)
+		} else if e.Rank != 0 {
+			t.Error(e)
+		}
+		for range 2 {
+			if err := errors.Join(g[0].Close(), g[1].Close()); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := g[0].Barrier(ctx); !errors.Is(err, comm.ErrClosed) {
+			t.Errorf("call after Close: %v", err)
+		}
+		if _, err := g[0].Alloc(10); err == nil {
+			t.Error("alloc after Close")
+		}
+	})
+
+	g = tr.group(t, 2)
+	ctx := context.Background()
+	h, err := g[0].AllReduce(ctx, comm.HostOf(make([]float32, 100000)), comm.Sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recv, err := g[0].Recv(ctx, comm.HostOf(make([]float32, 10)), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { g[0].Close() })
+	within(t, 5*time.Second, func() {
+		for _, h := range []comm.Handle{h, recv} {
+			if err := h.Wait(ctx); !errors.Is(err, comm.ErrClosed) {
+				t.Errorf("pending call at Close: %v", err)
+			}
+		}
+	})
+}
+
+// alloc is about memory: zeroed, aligned, usable at offsets, returned.
+func (tr Transport) alloc(t *testing.T) {
+	g := tr.group(t, 2)
+	all(t, g, func(ctx context.Context, c comm.Communicator) error {
+		if _, err := c.Alloc(-1); err == nil {
+			return errors.New("negative alloc succeeds")
+		}
+		for i := range 20 {
+			b, err := c.Alloc(int64(i) * 100000)
+			if err != nil {
+				return err
+			}
+			h := b.Host()
+			if b.Bytes() != int64(i)*100000 || len(h) != i*100000 {
+				return fmt.Errorf("alloc %d has %d bytes, host %d", i, b.Bytes(), len(h))
+			}
+			for j, v := range h {
+				if v != 0 {
+					return fmt.Errorf("alloc %d is not zeroed at %d", i, j)
+				}
+				h[j] = 1
+			}
+			if i > 0 {
+				m := comm.Mem{Ptr: npu.Ptr{Buf: b, Off: 4000}, Elems: 20000, DType: npu.U8}
+				if err := comm.Wait(ctx)(c.AllReduce(ctx, m, comm.Sum)); err != nil {
+					return err
+				}
+				if h[3999] != 1 || h[4000] != 2 || h[23999] != 2 || h[24000] != 1 {
+					return fmt.Errorf("alloc %d: wrong place", i)
+				}
+			}
+			if err := errors.Join(b.Free(), b.Free()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// consensus is about agreeing, and about naming the first difference.
+func (tr Transport) consensus(t *testing.T) {
+	g := tr.group(t, 3)
+	items := func(n int, third string) []comm.Item {
+		list := []comm.Item{{Name: "a", Text: "1"}, {Name: "b", Text: "2"}, {Name: "c", Text: third}, {Name: "d", Text: "4"}}
+		return list[:n]
+	}
+	all(t, g, func(ctx context.Context, c comm.Communicator) error {
+		return comm.Consensus(ctx, c, "letters", items(4, "3"))
+	})
+	for name, odd := range map[string][]comm.Item{"value": items(4, "x"), "short": items(2, "")} {
+		for r, err := range each(t, g, func(ctx context.Context, c comm.Communicator) error {
+			if c.Rank() == 1 {
+				return comm.Consensus(ctx, c, "letters", odd)
+			}
+			return comm.Consensus(ctx, c, "letters", items(4, "3"))
+		}) {
+			if e, err := as[*comm.ConsensusError](r, err); err != nil {
+				t.Error(name, err)
+			} else if e.Index != 2 || len(e.Ranks) != 1 || e.Ranks[0] != 1 || e.Mine != "c = 3" {
+				t.Errorf("%s: rank %d: %v", name, r, e)
+			}
+		}
+	}
+}
+
+// stats is about counters.
+func (tr Transport) stats(t *testing.T) {
+	g := tr.group(t, 2)
+	all(t, g, func(ctx context.Context, c comm.Communicator) error {
+		before := c.Stats()
+		h, err := c.AllReduce(ctx, comm.HostOf(make([]float32, 1000)), comm.Sum)
+		if err := comm.Wait(ctx)(h, err); err != nil {
+			return err
+		}
+		after := c.Stats()
+		if after.Calls != before.Calls+1 || after.Bytes != before.Bytes+4000 {
+			return fmt.Errorf("stats %+v after %+v", after, before)
+		}
+		if transfer, waited := h.Took(); transfer < 0 || waited < 0 || transfer+waited > patience {
+			return fmt.Errorf("took %v, waited %v", transfer, waited)
+		}
+		return nil
+	})
+}

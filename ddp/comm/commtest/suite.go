@@ -1,0 +1,123 @@
+package commtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+)
+
+// Transport is what is tested.
+type Transport struct {
+	// New makes a group of n ranks in this process; element r is rank r. The suite closes them.
+	New func(t *testing.T, n int) []comm.Communicator
+	// Kill makes a rank vanish without a word, as if its process had died. nil: tests of that are skipped.
+	Kill func(c comm.Communicator)
+	// Sizes of groups; nil: 1, 2, 3, 4.
+	Ranks []int
+}
+
+// patience is the deadline of everything that should succeed.
+const patience = 60 * time.Second
+
+// Run runs the suite.
+func Run(t *testing.T, tr Transport) {
+	if tr.Ranks == nil {
+		tr.Ranks = []int{1, 2, 3, 4}
+	}
+	t.Run("values", tr.values)
+	t.Run("large", tr.large)
+	t.Run("inplace", tr.inPlace)
+	t.Run("empty", tr.empty)
+	t.Run("flight", tr.flight)
+	t.Run("pairs", tr.pairs)
+	t.Run("refused", tr.refused)
+	t.Run("mismatch", tr.mismatch)
+	t.Run("late", tr.late)
+	t.Run("cancel", tr.cancel)
+	t.Run("waitctx", tr.waitContext)
+	t.Run("dead", tr.dead)
+	t.Run("abort", tr.abort)
+	t.Run("close", tr.close)
+	t.Run("alloc", tr.alloc)
+	t.Run("consensus", tr.consensus)
+	t.Run("stats", tr.stats)
+}
+
+// group makes a group and closes it at the end of the test.
+func (tr Transport) group(t *testing.T, n int) []comm.Communicator {
+	t.Helper()
+	g := tr.New(t, n)
+	if len(g) != n {
+		t.Fatalf("New made %d ranks of %d", len(g), n)
+	}
+	for r, c := range g {
+		if c.Rank() != r || c.Size() != n {
+			t.Fatalf("element %d is rank %d of %d", r, c.Rank(), c.Size())
+		}
+	}
+	t.Cleanup(func() {
+		for r, c := range g {
+			if err := c.Close(); err != nil {
+				t.Errorf("close of rank %d: %v", r, err)
+			}
+		}
+	})
+	return g
+}
+
+// each runs f for all ranks at once and gives their errors by rank. It fails the test if a rank does not come back.
+func each(t *testing.T, g []comm.Communicator, f func(ctx context.Context, c comm.Communicator) error) []error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	errs := make([]error, len(g))
+	var wg sync.WaitGroup
+	for r, c := range g {
+		wg.Go(func() { errs[r] = f(ctx, c) })
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(patience + 10*time.Second):
+		t.Fatal("a rank hangs")
+	}
+	return errs
+}
+
+// all is each where every rank must succeed.
+func all(t *testing.T, g []comm.Communicator, f func(ctx context.Context, c comm.Communicator) error) {
+	t.Helper()
+	for r, err := range each(t, g, f) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// within fails the test if f takes longer than d.
+func within(t *testing.T, d time.Duration, f func()) {
+	t.Helper()
+	begin := time.Now()
+	f()
+	if took := time.Since(begin); took > d {
+		t.Errorf("took %v, want at most %v", took, d)
+	}
+}
+
+// as is errors.As with a message.
+func as[E error](r int, err error) (E, error) {
+	var e E
+	if !errors.As(err, &e) {
+		return e, fmt.Errorf("rank %d: got %T (%v), want %T", r, err, err, e)
+	}
+	return e, nil
+}

@@ -1,0 +1,188 @@
+package commtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
+)
+
+var dtypes = []npu.DType{npu.F32, npu.BF16, npu.F16, npu.F64, npu.I32, npu.I64, npu.U8, npu.I8}
+
+var collectives = []comm.Kind{comm.AllReduce, comm.ReduceScatter, comm.AllGather, comm.Broadcast, comm.Reduce, comm.AllToAll}
+
+// values compares every collective with its twin, bit by bit, over sizes, dtypes, reductions, roots and kinds of memory, twice. float32
+// sees every combination, the others those that take another path.
+func (tr Transport) values(t *testing.T) {
+	sizes := []int64{1, 3, 64, 1000, 4097, 70001}
+	if testing.Short() {
+		sizes = []int64{1, 1000, 4097}
+	}
+	for _, w := range tr.Ranks {
+		g := tr.group(t, w)
+		try := func(kind comm.Kind, dt npu.DType, op comm.Op, n int64, own ownership) {
+			tr.compare(t, g, comm.Call{Kind: kind, Op: op, DType: dt, Root: int(n) % w, Elems: n * int64(w)}, own)
+		}
+		for _, kind := range collectives {
+			for _, n := range sizes {
+				for _, own := range []ownership{allShared, allHeap, mixed} {
+					try(kind, npu.F32, comm.Sum, n, own)
+				}
+			}
+			for _, dt := range dtypes {
+				for _, op := range ops(kind) {
+					try(kind, dt, op, 37, allHeap)
+					try(kind, dt, op, 3001, allShared)
+				}
+			}
+		}
+	}
+}
+
+// large is about sizes that go in pieces, up to 64 MiB.
+func (tr Transport) large(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short")
+	}
+	g := tr.group(t, 2)
+	for _, own := range []ownership{allShared, mixed} {
+		for _, kind := range collectives {
+			tr.compare(t, g, comm.Call{Kind: kind, DType: npu.F32, Elems: 1<<21 + 6}, own)
+		}
+	}
+	tr.compare(t, g, comm.Call{Kind: comm.AllReduce, DType: npu.F32, Elems: 16 << 20}, allShared)
+	tr.compare(t, g, comm.Call{Kind: comm.AllReduce, DType: npu.BF16, Elems: 1<<20 + 2}, allHeap)
+}
+
+type ownership int
+
+const (
+	allShared ownership = iota // memory from Alloc
+	allHeap                    // memory of the caller's
+	mixed                      // even ranks from Alloc
+)
+
+func (o ownership) String() string { return [...]string{"alloc", "heap", "mixed"}[o] }
+
+func ops(k comm.Kind) []comm.Op {
+	switch k {
+	case comm.AllReduce, comm.ReduceScatter, comm.Reduce:
+		return []comm.Op{comm.Sum, comm.Max, comm.Min}
+	}
+	return []comm.Op{comm.Sum}
+}
+
+// compare runs one call on all ranks, twice, and compares with the twin.
+func (tr Transport) compare(t *testing.T, g []comm.Communicator, call comm.Call, own ownership) {
+	t.Helper()
+	w := len(g)
+	inputs := make([][]byte, w)
+	for r := range inputs {
+		inputs[r] = pattern(call.DType, inElems(call, w), r)
+	}
+	wants := twin(call, inputs)
+	for range 2 {
+		outputs := make([][]byte, w)
+		all(t, g, func(ctx context.Context, c comm.Communicator) error {
+			out, err := perform(ctx, c, call, inputs[c.Rank()], own)
+			outputs[c.Rank()] = out
+			return err
+		})
+		for r, got := range outputs {
+			if want := wants[r]; want != nil && !bytes.Equal(got, want) {
+				t.Fatalf("%v, %d ranks, %v memory: rank %d differs from the twin at byte %d of %d", call, w, own, r, differ(got, want), len(want))
+			}
+		}
+	}
+}
+
+func differ(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return min(len(a), len(b))
+}
+
+// perform does the call with copies of its input and gives what is in out.
+func perform(ctx context.Context, c comm.Communicator, call comm.Call, input []byte, own ownership) ([]byte, error) {
+	shared := own == allShared || own == mixed && c.Rank()%2 == 0
+	in, free, err := memory(c, call.DType, inElems(call, c.Size()), shared)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	copy(in.Host(), input)
+	out := in
+	if n := outElems(call, c.Size()); n > 0 {
+		o, free, err := memory(c, call.DType, n, shared)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+		out = o
+	}
+	if err := comm.Wait(ctx)(Do(ctx, c, call, out, in)); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(out.Host()), nil
+}
+
+// memory gives n elements, from Alloc or from the heap.
+func memory(c comm.Communicator, t npu.DType, n int64, shared bool) (comm.Mem, func(), error) {
+	if !shared {
+		return comm.Host(make([]byte, n*int64(t.Size())), t), func() {}, nil
+	}
+	b, err := c.Alloc(n * int64(t.Size()))
+	if err != nil {
+		return comm.Mem{}, nil, err
+	}
+	return comm.Mem{Ptr: npu.Ptr{Buf: b}, Elems: n, DType: t}, func() { b.Free() }, nil
+}
+
+// Do calls the collective that call describes.
+func Do(ctx context.Context, c comm.Communicator, call comm.Call, out, in comm.Mem) (comm.Handle, error) {
+	switch call.Kind {
+	case comm.AllReduce:
+		return c.AllReduce(ctx, in, call.Op)
+	case comm.ReduceScatter:
+		return c.ReduceScatter(ctx, out, in, call.Op)
+	case comm.AllGather:
+		return c.AllGather(ctx, out, in)
+	case comm.Broadcast:
+		return c.Broadcast(ctx, in, call.Root)
+	case comm.Reduce:
+		return c.Reduce(ctx, in, call.Op, call.Root)
+	case comm.AllToAll:
+		return c.AllToAll(ctx, out, in)
+	case comm.Send:
+		return c.Send(ctx, in, call.Root)
+	case comm.Recv:
+		return c.Recv(ctx, in, call.Root)
+	case comm.Barrier:
+		return c.Barrier(ctx)
+	}
+	return nil, fmt.Errorf("commtest: no such collective: %v", call)
+}
+
+// inElems is the size of in on each rank, outElems of out if it is another memory.
+func inElems(call comm.Call, w int) int64 {
+	if call.Kind == comm.AllGather {
+		return call.Elems / int64(w)
+	}
+	return call.Elems
+}
+
+func outElems(call comm.Call, w int) int64 {
+	switch call.Kind {
+	case comm.ReduceScatter:
+		return call.Elems / int64(w)
+	case comm.AllGather, comm.AllToAll:
+		return call.Elems
+	}
+	return 0
+}
