@@ -47,17 +47,18 @@ func TestParse(t *testing.T) {
 		t.Error("parseMark of nonsense: no error")
 	}
 	s := setting{World: 2, Threads: 1, Batch: 16, Warm: 1, Steps: 3}
-	r, err = parseGotrain([]byte(`{"event":"start","version":"v1"}
-{"event":"step","step":1,"step_s":9,"since_start_s":10}
-{"event":"step","step":2,"step_s":2}
-{"event":"step","step":3,"step_s":4}
-{"event":"step","step":4,"step_s":2}
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	r, err = parseGotrain([]byte(`{"event":"run_start","time":"2026-01-01T00:00:01Z","version":"v1"}
+{"event":"step","time":"2026-01-01T00:00:02.5Z","step":1,"step_time":9}
+{"event":"step","step":2,"step_time":2}
+{"event":"step","step":3,"step_time":4}
+{"event":"step","step":4,"step_time":2}
 not json
-`), s)
-	if err != nil || r.imgS != 16 || r.best != 16 || r.stepMS != 2000 || r.firstS != 10 || r.version != "v1" {
+`), s, began)
+	if err != nil || r.imgS != 16 || r.best != 16 || r.stepMS != 2000 || r.firstS != 2.5 || r.version != "v1" {
 		t.Errorf("parseGotrain = %+v, %v", r, err)
 	}
-	if _, err := parseGotrain([]byte(`{"event":"step","step_s":9}`), s); err == nil {
+	if _, err := parseGotrain([]byte(`{"event":"step","step_time":9}`), s, began); err == nil {
 		t.Error("parseGotrain of nothing but warm-up: no error")
 	}
 	floor := parseFloor([]byte("shm flag one-way\nshm allreduce P=2       4096 B        0.5 us     8.00 GB/s (bytes/time)\nshm allreduce P=4       4096 B       88.1 us     0.05 GB/s\n"), 4)
@@ -91,12 +92,12 @@ func TestWhole(t *testing.T) {
 		return p
 	}
 	mine := script("gotrain", `echo "$@" > `+dir+`/args
-for s in 5 2 2 2; do echo '{"event":"step","step_s":'$s'}'; done > "$1"`)
+for s in 5 2 2 2; do echo '{"event":"step","step_time":'$s'}'; done > "$1/metrics.jsonl"`)
 	t.Setenv("BENCH_MARK", script("mark", `echo "bare: 3.00 img/s (best 3.10), step 5300 ms"`))
 	t.Setenv("BENCH_PYTHON", filepath.Join(dir, "no-python"))
 	var out, progress bytes.Buffer
 	err := run(context.Background(), []string{"-what", "step", "-dtype", "f32", "-ranks", "2x1", "-warm", "1", "-steps", "3", "-rounds", "2", "-batch", "16",
-		"-gotrain", mine + " {jsonl} {world} {threads} {batch} {dtype} {steps}"}, &out, &progress)
+		"-gotrain", mine + " {dir} {world} {threads} {batch} {dtype} {steps}"}, &out, &progress)
 	if err != nil {
 		t.Fatal(err)
 	}

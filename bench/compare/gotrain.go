@@ -10,14 +10,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// gotrainCommand is how ResNet-50 is trained on synthetic images with the command line of this checkout. {bin} is the program that the harness
-// built; the metrics of the run go to {jsonl}.
-const gotrainCommand = `{bin} run resnet50 --ranks {world} --set device.threads={threads} --set train.batch={batch} --set train.dtype={dtype} --set train.steps={steps}` +
-	` --set data.kind=synthetic --set log.jsonl={jsonl}`
+// gotrainCommand trains ResNet-50 on synthetic images, in memory, with nothing written but the metrics. {bin} is the program that the harness
+// built, {dir} a folder of the run's own.
+var gotrainCommand = strings.Join([]string{
+	"{bin} run resnet50",
+	"--set run.output_dir={dir}", "--set run.epochs=0", "--set run.steps={steps}",
+	"--set model.classes=1000",
+	"--set data.kind=synthetic", "--set data.root=", "--set data.augment=none",
+	"--set train.ranks={world}", "--set train.threads_per_rank={threads}", "--set train.batch_per_rank={batch}", "--set train.dtype={dtype}",
+	"--set schedule.kind=constant", "--set schedule.warmup_epochs=0",
+	"--set eval.enabled=false", "--set checkpoint.enabled=false",
+}, " ")
 
 // gotrain is the program of this checkout, or what -gotrain says.
 func (h *harness) gotrain() contestant {
@@ -34,21 +43,23 @@ func (h *harness) gotrain() contestant {
 		}
 	}
 	c.run = func(ctx context.Context, s setting) (result, error) {
-		jsonl := filepath.Join(h.scratch, "metrics.jsonl")
-		os.Remove(jsonl)
-		args := fill(template, bin, jsonl, s)
+		dir, err := os.MkdirTemp(h.scratch, "run-")
+		if err != nil {
+			return result{}, err
+		}
+		args := fill(template, bin, dir, s)
 		r, err := execute(ctx, nil, args[0], args[1:]...)
 		if err != nil {
 			return result{}, err
 		}
-		metrics, err := os.ReadFile(jsonl)
+		metrics, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 		if errors.Is(err, os.ErrNotExist) {
 			metrics, err = r.stdout, nil // a command of the user's own may print them
 		}
 		if err != nil {
 			return result{}, err
 		}
-		res, err := parseGotrain(metrics, s)
+		res, err := parseGotrain(metrics, s, r.began)
 		res.rssMB, res.disturbed = r.rssMB, r.disturbed
 		return res, err
 	}
@@ -56,8 +67,8 @@ func (h *harness) gotrain() contestant {
 }
 
 // fill splits a command at spaces and puts the values in.
-func fill(template, bin, jsonl string, s setting) []string {
-	r := strings.NewReplacer("{bin}", bin, "{jsonl}", jsonl, "{world}", strconv.Itoa(s.World), "{threads}", strconv.Itoa(s.Threads),
+func fill(template, bin, dir string, s setting) []string {
+	r := strings.NewReplacer("{bin}", bin, "{dir}", dir, "{world}", strconv.Itoa(s.World), "{threads}", strconv.Itoa(s.Threads),
 		"{batch}", strconv.Itoa(s.Batch), "{dtype}", s.DType, "{steps}", strconv.Itoa(s.Warm+s.Steps))
 	args := strings.Fields(template)
 	for i := range args {
@@ -66,17 +77,16 @@ func fill(template, bin, jsonl string, s setting) []string {
 	return args
 }
 
-// parseGotrain reads the events of a run: a line of JSON each, of which those of a step carry the time of the step and the time since the start.
-func parseGotrain(jsonl []byte, s setting) (result, error) {
+// parseGotrain reads the events of a run, a JSON object a line: the version from its start, duration and moment of each step.
+func parseGotrain(jsonl []byte, s setting, began time.Time) (result, error) {
 	var res result
 	var times []float64
 	seen := 0
 	for line := range strings.Lines(string(jsonl)) {
 		var e struct {
 			Event   string
-			Step    int
-			StepS   float64 `json:"step_s"`
-			SinceS  float64 `json:"since_start_s"`
+			Time    time.Time
+			Took    *float64 `json:"step_time"`
 			Version string
 		}
 		if json.Unmarshal([]byte(line), &e) != nil {
@@ -85,25 +95,21 @@ func parseGotrain(jsonl []byte, s setting) (result, error) {
 		if e.Version != "" {
 			res.version = e.Version
 		}
-		if e.Event != "step" || e.StepS <= 0 {
+		if e.Event != "step" || e.Took == nil {
 			continue
 		}
-		if seen++; seen == 1 {
-			res.firstS = e.SinceS
+		if seen++; seen == 1 && !e.Time.IsZero() {
+			res.firstS = e.Time.Sub(began).Seconds()
 		}
 		if seen > s.Warm {
-			times = append(times, e.StepS)
+			times = append(times, *e.Took)
 		}
 	}
 	if len(times) == 0 {
-		return res, fmt.Errorf("its metrics have %d steps, %d of them are for warming up", seen, s.Warm)
+		return res, fmt.Errorf("its metrics have %d steps, and %d are for warming up", seen, s.Warm)
 	}
 	n := float64(s.Batch * s.World)
-	best := times[0]
-	for _, t := range times {
-		best = min(best, t)
-	}
 	res.stepMS = median(times) * 1e3
-	res.imgS, res.best = n/median(times), n/best
+	res.imgS, res.best = n/median(times), n/slices.Min(times)
 	return res, nil
 }

@@ -17,6 +17,7 @@ import (
 
 // ran is what the system says of a finished program.
 type ran struct {
+	began     time.Time
 	stdout    []byte
 	rssMB     float64 // largest process of its tree
 	disturbed float64 // percent of the machine's CPU time that others took meanwhile
@@ -48,7 +49,7 @@ func execute(ctx context.Context, env []string, name string, args ...string) (ra
 		return ran{}, fmt.Errorf("%s: %w\n%s", strings.Join(append([]string{name}, args...), " "), err, tail(errs.String(), 8))
 	}
 	wall, busy := time.Since(t0), busyTime()-busy0
-	r := ran{stdout: out.Bytes()}
+	r := ran{began: t0, stdout: out.Bytes()}
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		r.rssMB = float64(u.Maxrss) / 1024
 		own := time.Duration(u.Utime.Nano() + u.Stime.Nano())
