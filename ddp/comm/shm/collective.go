@@ -170,9 +170,9 @@ func move(dst []byte, src unsafe.Pointer, n int64) {
 		return
 	}
 	const piece = 1 << 20 // a copy cannot be interrupted by the garbage collector
-	for n > 0 {
-		m := min(n, piece)
-		copy(dst[:m], unsafe.Slice((*byte)(src), m))
-		dst, src, n = dst[m:], unsafe.Add(src, m), n-m
+	from := unsafe.Slice((*byte)(src), n)
+	for len(from) > 0 {
+		m := copy(dst, from[:min(piece, len(from))])
+		dst, from = dst[m:], from[m:]
 	}
 }
