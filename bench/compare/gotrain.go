@@ -25,7 +25,7 @@ var gotrainCommand = strings.Join([]string{
 	"--set data.kind=synthetic", "--set data.root=", "--set data.augment=none",
 	"--set train.ranks={world}", "--set train.threads_per_rank={threads}", "--set train.batch_per_rank={batch}", "--set train.dtype={dtype}",
 	"--set schedule.kind=constant", "--set schedule.warmup_epochs=0",
-	"--set eval.enabled=false", "--set checkpoint.enabled=false",
+	"--set eval.enabled=false", "--set eval.every_epochs=0", "--set checkpoint.enabled=false", "--set checkpoint.every_epochs=0",
 }, " ")
 
 // gotrain is the program of this checkout, or what -gotrain says.
