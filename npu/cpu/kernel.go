@@ -60,9 +60,17 @@ func arg(op npu.Op, i int) (npu.Desc, bool) {
 	return op.Out[i-len(op.In)], false
 }
 
-// mayBeNil says whether an output may be left out: kinds.go names maxpool's index, and a gradient that nobody
-// wants is let go too where the implementation writes it apart from the others.
-func mayBeNil(kind string, out int) bool { return kind == npu.MaxPool && out == 1 }
+// mayBeNil says whether an output may be left out: kinds.go names maxpool's index; statistics and per-channel gradients, which the
+// kernels compute beside their main result, may be too.
+func mayBeNil(kind string, out int) bool {
+	switch kind {
+	case npu.MaxPool, npu.BatchNorm, npu.CrossEntropy:
+		return out >= 1
+	case npu.BatchNormBwd:
+		return out == 1 || out == 2
+	}
+	return false
+}
 
 // Bind checks the arguments and fixes them.
 func (k *kernel) Bind(args []npu.Ptr, workspace npu.Ptr) (npu.Launch, error) {
@@ -95,6 +103,9 @@ func (k *kernel) Bind(args []npu.Ptr, workspace npu.Ptr) (npu.Launch, error) {
 			return nil, fmt.Errorf("cpu: %s: bind: workspace of %d bytes: %w", k.op.Kind, w, err)
 		}
 		ws = unsafe.Pointer(unsafe.SliceData(mem))
+		if uintptr(ws)%64 != 0 {
+			return nil, fmt.Errorf("cpu: %s: bind: workspace at offset %d is not aligned to 64 bytes", k.op.Kind, workspace.Off)
+		}
 		keep = append(keep, workspace.Buf)
 	}
 	r, err := k.body.bind(ptrs, ws)

@@ -8,14 +8,17 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// prefer is the layout of activations that convolutions are fastest in, by instruction set, dtype and version of the library.
-// Sums over the 53 convolutions of ResNet50, batch 16, one thread, ms of processor time (forward, by data, by weights); Sapphire Rapids:
+// prefer is the layout of activations that convolutions are fastest in, by instruction set and dtype.
 //
-//	            f32 nhwc           f32 nChw16c        bf16 nhwc       bf16 nChw16c
-//	oneDNN 2.6  1112 1142 1228     1092 1138 1258     205 342 741     227 326 649
-//	oneDNN 3.2  1009 1013 1176      947  986 1077     224 223 441     256 204 378
+// Sums over the 53 convolutions of ResNet50, batch 16, one thread, in ms of processor time (forward, by data, by weights), on
+// Sapphire Rapids with other load on its memory, so +-10 %:
 //
-// Below AVX-512 the library's blocks are of 8 channels, so nhwc is all that is left.
+//	            f32 nhwc           f32 nChw16c        bf16 nhwc
+//	oneDNN 2.6  1112 1142 1228     1092 1138 1258     205 342 741
+//	oneDNN 3.2  1009 1013 1176      947  986 1077     224 223 441
+//
+// With AMX, bf16 in nChw16c is out of the question: those kernels do not use it (398 510 1107). Below AVX-512 the library's blocks
+// are of 8 channels, so nhwc is all that is left.
 func (d *Device) prefer(t npu.DType) npu.Layout {
 	switch {
 	case d.layout != npu.Any:

@@ -13,9 +13,9 @@ var dnnlMakers = map[string]maker{
 	npu.Softmax: softmaxMaker, npu.SoftmaxBwd: softmaxMaker, npu.LogSoftmax: softmaxMaker, npu.LogSoftmaxBwd: softmaxMaker,
 }
 
-// makers are the ways to execute a kind, best first.
+// makers are the ways to execute a kind, best first. Package kern has only what it does better than the library.
 func (d *Device) makers(kind string) []maker {
-	var list []maker
+	list := []maker{kernMaker}
 	if m, ok := dnnlMakers[kind]; ok && d.lib != nil {
 		list = append(list, m)
 	}
