@@ -58,6 +58,7 @@ type Data struct {
 	CropRatio       []float64 `toml:"crop_ratio" default:"[0.75, 1.3333333333333333]" doc:"Smallest and largest width/height of that region."`
 	PadPixels       int       `toml:"pad_pixels" default:"4" unit:"pixels" min:"0" max:"1024" doc:"Border of pad_crop."`
 	EvalResize      int       `toml:"eval_resize_pixels" default:"auto" auto:"image_size * 256 / 224 for imagefolder, otherwise 0" unit:"pixels" min:"0" max:"16384" doc:"In evaluation the short side becomes this long before the middle is cut out. 0: not resized."`
+	PackedSize      int       `toml:"packed_size" default:"0" unit:"pixels" min:"0" max:"8192" doc:"Width and height of the pictures in packed records; 0: their header says it."`
 	Mean            []float64 `toml:"mean" default:"auto" auto:"ImageNet's for 3 channels of pictures, otherwise 0" doc:"Mean per channel that is subtracted from pixel values (0 to 1)."`
 	Std             []float64 `toml:"std" default:"auto" auto:"ImageNet's for 3 channels of pictures, otherwise 1" doc:"Deviation per channel that they are then divided by."`
 	Decoder         string    `toml:"decoder" default:"auto" oneof:"auto|turbo|go" doc:"JPEG decoder. auto: libjpeg-turbo where it can be loaded, else Go's, which is several times slower."`

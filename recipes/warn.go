@@ -83,7 +83,7 @@ func (r *Recipe) unused(key string) string {
 			"synthetic":   {"data.synthetic_samples", "data.synthetic_eval_samples"},
 			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.max_megapixels", "data.eval_resize_pixels"},
 			"idx":         {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
-			"packed":      {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
+			"packed":      {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
 		}},
 		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank"}}},
 		{fmt.Sprint(r.Checkpoint.Enabled), "checkpoint.enabled", map[string][]string{"true": {"checkpoint.dir", "checkpoint.every_epochs", "checkpoint.every_steps", "checkpoint.keep_last"}}},

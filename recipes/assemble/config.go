@@ -1,0 +1,147 @@
+package assemble
+
+import (
+	"math"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// Rank is the process that the configuration is for.
+type Rank struct {
+	launch.Identity
+	launch.Placement
+	Comm comm.Communicator // nil where World is 1, or where only the plan is wanted
+}
+
+// Config is the configuration of one rank, without sinks. It opens the data sets; an error about them has exit code 66.
+func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
+	var c train.Config
+	trainSet, evalSet, err := Data(r)
+	if err != nil {
+		return c, launch.WithCode(launch.ExitNoInput, err)
+	}
+	model, err := Model(r, trainSet)
+	if err != nil {
+		return c, launch.WithCode(launch.ExitRecipe, err)
+	}
+	dtype, err := npu.ParseDType(r.Train.DType)
+	if err != nil {
+		return c, launch.WithCode(launch.ExitRecipe, err)
+	}
+	tail, err := data.ParseTail(r.Data.Tail)
+	if err != nil {
+		return c, launch.WithCode(launch.ExitRecipe, err)
+	}
+	world := max(1, rank.World)
+	perEpoch := stepsPerEpoch(r, trainSet.Len(), world, tail)
+	scaler := optim.NoScaler(r.Train.MaxBadSteps)
+	c = train.Config{
+		Name: r.Run.Name, Model: model, Seed: r.Run.Seed, Data: trainSet, Eval: evalSet,
+		Batch: r.Train.Batch, Accumulate: r.Train.Accumulate, EvalBatch: r.Eval.Batch,
+		Steps: r.Run.Steps, Epochs: r.Run.Epochs,
+		Optim: Optimizer(r), Schedule: Schedule(r, r.GlobalBatch(world)), ClipNorm: r.Train.ClipNorm, Scaler: &scaler,
+		Compute: dtype, Threads: r.Train.Threads, CPUs: rank.CPUs, BucketMB: r.Train.BucketMB, FirstMB: r.Train.FirstBucketMB,
+		Comm: rank.Comm, LocalRank: rank.LocalRank, LocalSize: max(1, rank.LocalWorld), Node: max(0, rank.NodeRank),
+		Timeout: time.Duration(r.Train.TimeoutSeconds * float64(time.Second)),
+		Same:    []comm.Item{{Name: "recipe", Text: r.Fingerprint()}},
+		Workers: r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
+		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps, perEpoch),
+		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, RecipeText: r.String(),
+		LogEvery: r.Log.EverySteps, CheckEvery: r.Train.CheckEvery, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
+	}
+	if c.Threads == 0 {
+		c.Threads = rank.Threads
+	}
+	if r.Train.Device != "auto" {
+		c.Device = r.Train.Device
+	}
+	if c.CheckEvery == 0 {
+		c.CheckEvery = -1
+	}
+	if r.Data.BadFiles == "skip" {
+		c.SkipBad = r.Data.BadFileLimit
+	}
+	checkpoints(r, &c, perEpoch)
+	return c, nil
+}
+
+func checkpoints(r *recipes.Recipe, c *train.Config, perEpoch int) {
+	if r.Checkpoint.Enabled {
+		c.SaveDir = r.Checkpoint.Dir
+		c.SaveEvery = every(r.Checkpoint.EveryEpochs, r.Checkpoint.EverySteps, perEpoch)
+	}
+	switch r.Checkpoint.Resume {
+	case "auto":
+		c.Resume = r.Checkpoint.Enabled
+	case "none":
+	default:
+		c.ResumeFrom = r.Checkpoint.Resume
+	}
+}
+
+// stepsPerEpoch is how many optimizer steps the trainer will count as an epoch.
+func stepsPerEpoch(r *recipes.Recipe, samples, world int, tail data.Tail) int {
+	s := data.Sampler{Len: samples, World: world, Batch: r.Train.Batch, Tail: tail}
+	return max(1, s.Batches()/r.Train.Accumulate)
+}
+
+// every turns an interval in epochs or in steps into steps; 0 is never.
+func every(epochs, steps, perEpoch int) int {
+	if epochs > 0 {
+		return epochs * perEpoch
+	}
+	return steps
+}
+
+// Optimizer is the rule with its numbers.
+func Optimizer(r *recipes.Recipe) optim.Config {
+	o := r.Optim
+	c := optim.Default(o.Name, o.WeightDecay)
+	switch o.Name {
+	case optim.SGD:
+		c.Momentum, c.Nesterov, c.Dampening, c.Decoupled = o.Momentum, o.Nesterov, o.Dampening, o.DecoupledDecay
+	case optim.LARS:
+		c.Momentum, c.Nesterov, c.Trust, c.Eps = o.Momentum, o.Nesterov, o.Trust, o.Eps
+	default:
+		c.Beta1, c.Beta2, c.Eps = o.Beta1, o.Beta2, o.Eps
+	}
+	if !o.NoDecayNormBias {
+		c.Groups[optim.NoDecay].WeightDecay = o.WeightDecay
+		c.Groups[optim.NoDecay].NoAdapt = false
+	}
+	return c
+}
+
+// Schedule is the learning rate over time for a global batch.
+func Schedule(r *recipes.Recipe, globalBatch int) train.Schedule {
+	s := r.Schedule
+	return func(total, perEpoch int) (optim.Schedule, error) {
+		steps := func(epochs float64) int { return int(math.Round(epochs * float64(perEpoch))) }
+		c := optim.ScheduleConfig{
+			Shape: s.Kind, Peak: r.Optim.PeakLR(globalBatch), Warmup: s.WarmupSteps, Total: total, MinRatio: s.MinLRRatio,
+			Milestones: s.MilestonesSteps, Gamma: s.Gamma,
+		}
+		if s.WarmupEpochs > 0 {
+			c.Warmup = steps(s.WarmupEpochs)
+		}
+		for _, e := range s.MilestonesEpochs {
+			c.Milestones = append(c.Milestones, steps(e))
+		}
+		if c.Warmup >= total {
+			// The run ends within its warm-up (a quick try of a long recipe): the shape after it does not matter.
+			c.Shape = optim.Constant
+		}
+		if c.Shape == optim.WSD {
+			c.Decay = min(max(1, int(s.DecayFraction*float64(total))), total-c.Warmup)
+		}
+		out, err := c.New()
+		return out, launch.WithCode(launch.ExitRecipe, err)
+	}
+}

@@ -1,0 +1,104 @@
+package assemble
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/images"
+)
+
+// Data opens the training samples and the held-out ones; the latter are nil where the recipe does not evaluate.
+func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
+	d := &r.Data
+	root := ""
+	if d.Kind != "synthetic" {
+		if root, err = data.Locate(d.Root, near(r)...); err != nil {
+			return nil, nil, err
+		}
+	}
+	if train, err = open(r, root, d.TrainSplit, nil, true); err != nil || !r.Eval.Enabled {
+		return train, nil, err
+	}
+	eval, err = open(r, root, d.EvalSplit, train.Classes(), false)
+	return train, eval, err
+}
+
+func near(r *recipes.Recipe) []string {
+	if r.Dir() == "" {
+		return nil
+	}
+	return []string{r.Dir()}
+}
+
+// open opens one part of the data set.
+func open(r *recipes.Recipe, root, split string, classes []string, training bool) (data.Source, error) {
+	d := &r.Data
+	norm := norm(d)
+	switch d.Kind {
+	case "imagefolder":
+		return images.NewFolder(filepath.Join(root, split), images.FolderOptions{
+			Transform: transform(d, training), Norm: norm, Classes: classes, Decoder: images.Backend(d.Decoder),
+			MaxPixels: int(d.MaxMegapixels * 1e6), Warn: once(),
+		})
+	case "idx":
+		pictures, labels, err := images.FindIDX(root, split)
+		if err != nil {
+			return nil, err
+		}
+		return images.NewIDX(pictures, labels, images.IDXOptions{Transform: transform(d, training), Norm: norm, Channels: d.Channels, Classes: classes})
+	case "packed":
+		layout := images.Layout{}
+		if d.PackedSize > 0 {
+			layout = images.Layout{Channels: d.Channels, Height: d.PackedSize, Width: d.PackedSize}
+		}
+		return images.OpenPacked(filepath.Join(root, split), images.PackedOptions{Transform: transform(d, training), Norm: norm, Layout: layout})
+	case "synthetic":
+		n := d.Samples
+		if !training {
+			n = d.SyntheticEval
+		}
+		return data.NewSynthetic(r.Run.Seed, n, r.Model.Classes, d.Channels, d.ImageSize, d.ImageSize)
+	}
+	return nil, fmt.Errorf("recipes: data.kind = %q is not implemented", d.Kind)
+}
+
+// once passes on what is wrong with a file the first time that it is read.
+func once() func(path, message string) {
+	var seen sync.Map
+	return func(path, message string) {
+		if _, again := seen.LoadOrStore(path, true); !again {
+			slog.Warn("damaged picture is used as far as it can be read", "file", path, "reason", message)
+		}
+	}
+}
+
+// norm is the normalisation, for grey pictures the same in all planes.
+func norm(d *recipes.Data) images.Norm {
+	var n images.Norm
+	for c := range n.Mean {
+		n.Mean[c], n.Std[c] = d.Mean[min(c, len(d.Mean)-1)], d.Std[min(c, len(d.Std)-1)]
+	}
+	return n
+}
+
+// transform is the view of a picture that becomes a sample; nil takes it as it is stored.
+func transform(d *recipes.Data, training bool) images.Transform {
+	n := d.ImageSize
+	augment := d.Augment
+	if !training {
+		augment = "none"
+	}
+	switch {
+	case augment == "random_resized_crop":
+		return images.RandomResizedCrop{Width: n, Height: n, Area: [2]float64(d.CropArea), Ratio: [2]float64(d.CropRatio), Flip: d.FlipProbability}
+	case augment == "pad_crop":
+		return images.PadCrop{Width: n, Height: n, Pad: d.PadPixels, Flip: d.FlipProbability}
+	case n == 0:
+		return nil
+	}
+	return images.ResizeCrop{Short: d.EvalResize, Width: n, Height: n}
+}

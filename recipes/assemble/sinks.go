@@ -1,0 +1,65 @@
+package assemble
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/telemetry"
+)
+
+// RecipeFile is the name of the resolved recipe in the output folder.
+const RecipeFile = "recipe.toml"
+
+// Sinks are the receivers of events that the recipe asks for. Rank 0 has the console and the files, every rank has its trace. Rank 0 also stores
+// the resolved recipe beside the results. An error has exit code 74.
+func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]telemetry.Sink, error) {
+	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
+	dir := r.Run.OutputDir
+	var out []telemetry.Sink
+	fail := func(err error) ([]telemetry.Sink, error) {
+		for _, s := range out {
+			s.Close()
+		}
+		return nil, launch.WithCode(launch.ExitStorage, fmt.Errorf("%w\nhint: choose another folder with run.output_dir", err))
+	}
+	if id.Rank != 0 && !r.Log.Trace {
+		return nil, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fail(err)
+	}
+	if r.Log.Trace {
+		t, err := telemetry.NewTrace(filepath.Join(dir, fmt.Sprintf("trace-rank%d.json", id.Rank)), who, telemetry.TraceOptions{})
+		if err != nil {
+			return fail(err)
+		}
+		out = append(out, t)
+	}
+	if id.Rank != 0 {
+		return out, nil
+	}
+	if r.Log.Console {
+		out = append(out, telemetry.NewConsole(term, who, telemetry.ConsoleOptions{Every: int64(r.Log.EverySteps)}))
+	}
+	if r.Log.JSONL {
+		j, err := telemetry.NewJSONL(filepath.Join(dir, "metrics.jsonl"))
+		if err != nil {
+			return fail(err)
+		}
+		out = append(out, j)
+	}
+	if r.Log.TensorBoard {
+		tb, err := telemetry.NewTensorBoard(filepath.Join(dir, "tb"))
+		if err != nil {
+			return fail(err)
+		}
+		out = append(out, tb)
+	}
+	if err := os.WriteFile(filepath.Join(dir, RecipeFile), []byte(r.String()), 0o644); err != nil {
+		return fail(err)
+	}
+	return out, nil
+}
