@@ -159,24 +159,3 @@ func (i Init) Fill(dst []float32, shape npu.Shape, seed uint64, name string) err
 	}
 	return nil
 }
-
-// draw makes numbers from PCG, whose sequence is fixed by its definition; what is built on it is spelt out here, so that no release of
-// Go changes a start value.
-type draw struct{ pcg *rand.PCG }
-
-// unit is uniform in [0, 1).
-func (d draw) unit() float64 { return float64(d.pcg.Uint64()>>11) * 0x1p-53 }
-
-// normal is Box and Muller's.
-func (d draw) normal() float64 {
-	r := math.Sqrt(-2 * math.Log(1-d.unit()))
-	return r * math.Cos(2*math.Pi*d.unit())
-}
-
-func (d draw) truncated() float64 {
-	for {
-		if v := d.normal(); v >= -2 && v <= 2 {
-			return v
-		}
-	}
-}

