@@ -13,7 +13,7 @@ type draw struct{ pcg *rand.PCG }
 func (d draw) unit() float64 { return float64(d.pcg.Uint64()>>11) * 0x1p-53 }
 
 // The ziggurat of Marsaglia and Tsang (Journal of Statistical Software 5(8), 2000): the half of the bell is cut into layers of equal area zigV, the lowest
-// of which holds the tail beyond zigR. A network of 25 million weights starts in a quarter of a second this way.
+// of which holds the tail beyond zigR. Five times as fast as Box and Muller's method, which counts: a network of 25 million weights has to start.
 const (
 	zigLayers = 128
 	zigR      = 3.442619855899

@@ -68,7 +68,7 @@ func TestInitIsPure(t *testing.T) {
 		t.Error("no distribution: no error")
 	}
 	want := []float32{-2.1594276, 0.26078013, -0.7865389, 0.32230377} // as first released
-	for i, got := range fill(42, "fc.weight") {                      // processors differ in the last bit of a logarithm
+	for i, got := range fill(42, "fc.weight") {                       // processors differ in the last bit of a logarithm
 		if math.Abs(float64(got-want[i])) > 1e-6 {
 			t.Errorf("start value %d changed: %v, was %v", i, got, want[i])
 		}
