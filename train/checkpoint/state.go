@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"time"
 
 	"github.com/gotrain/gotrain/optim"
@@ -33,8 +35,8 @@ type State struct {
 
 	// Fingerprints name what must be equal for an exact resume: "model", "buckets", "data", ….
 	Fingerprints map[string]string  `json:"fingerprints,omitempty"`
-	Recipe       string             `json:"recipe,omitempty"` // as resolved and run
-	Metrics      map[string]float64 `json:"metrics,omitempty"`
+	Recipe       string             `json:"recipe,omitempty"`  // as resolved and run
+	Metrics      map[string]float64 `json:"metrics,omitempty"` // those that are finite
 
 	// Extra is for state of consumers that this package does not know.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
@@ -49,6 +51,9 @@ func (s State) encode() ([]byte, error) {
 	if s.Step < 0 || s.Epoch < 0 {
 		return nil, fmt.Errorf("step %d and epoch %d must not be negative", s.Step, s.Epoch)
 	}
+	// JSON has no NaN, and a diverged metric must not cost the checkpoint.
+	s.Metrics = maps.Clone(s.Metrics)
+	maps.DeleteFunc(s.Metrics, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	raw, err := json.MarshalIndent(s, "", "  ")
 	return append(raw, '\n'), err
 }

@@ -2,9 +2,11 @@ package checkpoint_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/faultfs"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
@@ -181,6 +184,32 @@ func TestFaultsOfTheCaller(t *testing.T) {
 	}
 	if got := names(t, s); got != "1" {
 		t.Errorf("there is %s, want 1", got)
+	}
+}
+
+func TestStateRoundTrip(t *testing.T) {
+	s := checkpoint.New(faultfs.New(), root, 2)
+	c := content(7, "r")
+	c.State.Epoch, c.State.Samples, c.State.OptimizerSteps, c.State.World = 2, 99, 6, 4
+	c.State.Sampler = json.RawMessage(`{"epoch":2,"consumed":35}`)
+	c.State.RNG = map[string]string{"dropout": "17"}
+	c.State.Scaler = optim.ScalerState{Scale: 1 << 15, Good: 12, Skipped: 1}
+	c.State.Metrics = map[string]float64{"top1": 0.5, "loss": math.NaN()}
+	_, err := s.Save(ctx, c)
+	must(t, err)
+	got, _, err := s.Latest(ctx)
+	must(t, err)
+	st := got.State
+	if st.Epoch != 2 || st.Samples != 99 || st.OptimizerSteps != 6 || st.World != 4 || st.RNG["dropout"] != "17" || st.Scaler != c.State.Scaler || st.Format != checkpoint.Format || st.Time.IsZero() {
+		t.Errorf("state is %+v", st)
+	}
+	if v, ok := st.Metrics["loss"]; ok || st.Metrics["top1"] != 0.5 {
+		t.Errorf("metrics are %v (%v)", st.Metrics, v)
+	}
+	var place struct{ Epoch, Consumed int }
+	must(t, json.Unmarshal(st.Sampler, &place))
+	if place.Epoch != 2 || place.Consumed != 35 {
+		t.Errorf("place is %s", st.Sampler)
 	}
 }
 
