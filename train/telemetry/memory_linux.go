@@ -7,7 +7,7 @@ import (
 )
 
 // Memory is the resident set of this process in bytes, now and at its largest. A value that the system does not tell is not known. It
-// allocates nothing, as it is asked after every step.
+// allocates next to nothing (the path, for the system), as it is asked after every step.
 func Memory() (now, peak Value) {
 	fd, err := syscall.Open("/proc/self/status", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
