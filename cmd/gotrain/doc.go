@@ -1,0 +1,15 @@
+// Command gotrain trains neural networks data-parallel from one binary.
+//
+//	gotrain run recipes/resnet50.toml                          train; starts and supervises the ranks of this machine
+//	gotrain run resnet50 --set data.root=/data/flowers         the same recipe on another data set
+//	mpirun -np 4 gotrain run recipes/resnet50.toml             under a launcher each process is one rank
+//	gotrain validate my.toml                                   every problem of a recipe, before anything runs
+//	gotrain plan resnet50 --ranks 8                            memory, buckets, steps and learning rate, without training
+//	gotrain eval runs/resnet50/checkpoints                     held-out accuracy of a checkpoint
+//	gotrain recipes list | show NAME | copy NAME               the recipes in the binary
+//	gotrain inspect runs/resnet50/checkpoints                  what a checkpoint holds, and whether it is sound
+//	gotrain version
+//
+// Each verb is in a file of its own, which parses flags and prints; backend.go is the only one that reaches into the packages that
+// train. Exit codes are those of package ddp/launch.
+package main

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+)
+
+func (a *app) evalCmd() *cobra.Command {
+	var f recipeFlags
+	var recipe string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "eval CHECKPOINT",
+		Short: "Evaluate a checkpoint on held-out samples",
+		Long: `Evaluate a checkpoint on held-out samples. CHECKPOINT is the folder of one, or a folder of several, of which the newest good one is
+taken. The recipe is the one that the checkpoint was trained with, unless --recipe names another; --set changes keys, for example to
+evaluate on other data. Every sample counts exactly once, whatever the number of ranks.`,
+		Example: `  gotrain eval runs/resnet50/checkpoints
+  gotrain eval runs/resnet50/checkpoints/step-00000090 --set data.root=/data/other
+  gotrain eval runs/resnet50/checkpoints --ranks 1 --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := launch.Self()
+			if err != nil {
+				return err
+			}
+			path, text, err := openCheckpoint(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			// What only matters in training must not be in the way.
+			f.sets = append([]string{"eval.enabled=true", "checkpoint.resume=none"}, f.sets...)
+			var r *recipes.Recipe
+			if recipe != "" {
+				r, err = f.load(recipe)
+			} else {
+				r, err = f.decode(text, path)
+			}
+			if err != nil {
+				return err
+			}
+			return a.start(c.Context(), r, id, func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
+				return evalWork(ctx, a, r, id, path, asJSON)
+			})
+		},
+	}
+	f.add(c)
+	c.ValidArgsFunction = nil // folders
+	c.Flags().StringVar(&recipe, "recipe", "", "`file` or name of the recipe; empty: the one that the checkpoint was trained with")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	return c
+}
+
+// decode is load for the recipe that a checkpoint holds.
+func (f *recipeFlags) decode(text, path string) (*recipes.Recipe, error) {
+	if text == "" {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("%s holds no recipe\nhint: name one with --recipe", path))
+	}
+	sets := f.sets
+	if f.ranks != 0 {
+		sets = append(sets[:len(sets):len(sets)], fmt.Sprintf("train.ranks=%d", f.ranks))
+	}
+	return recipes.Decode(text, "recipe of "+path, sets...)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/launch"
+)
+
+func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the program: it prints an error once, at the very end, and gives the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	app := &app{out: stdout, err: stderr}
+	root := app.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return launch.ExitOK
+	}
+	if !app.started { // cobra refused the command line
+		fmt.Fprintf(stderr, "gotrain: %v\nhint: gotrain --help, or gotrain VERB --help\n", err)
+		return launch.ExitUsage
+	}
+	if msg := err.Error(); msg != "" {
+		fmt.Fprintf(stderr, "gotrain: %s\n", msg)
+	}
+	return exitCode(err)
+}
+
+// app is what the verbs share.
+type app struct {
+	out, err io.Writer
+	started  bool // flags and arguments were accepted
+}
+
+const exitHelp = `
+Exit codes:
+`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gotrain",
+		Short: "Train neural networks data-parallel, from one binary",
+		Long: `gotrain trains neural networks data-parallel: on the cores of this machine, or as ranks under mpirun, torchrun, srun or hcclrun.
+
+A run is described by a recipe, a TOML file. Recipes come with the binary (gotrain recipes list), and any key of one can be changed
+with --set section.key=value.
+` + exitHelp + launch.CodeTable(),
+		Example: `  gotrain run recipes/quickstart.toml
+  gotrain run resnet50 --set data.root=/data/my-photographs --ranks 4
+  gotrain plan resnet50-imagenet --ranks 64`,
+		SilenceUsage: true, SilenceErrors: true,
+		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
+		Args:             cobra.NoArgs,
+		RunE:             func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.versionCmd(), a.docsCmd())
+	root.CompletionOptions.HiddenDefaultCmd = false
+	return root
+}
+
+// exitCode is launch.ExitCode with the errors of packages that do not know exit codes.
+func exitCode(err error) int {
+	code := launch.ExitCode(err)
+	if code != launch.ExitTraining {
+		return code
+	}
+	var peer *comm.PeerError
+	var mismatch *comm.MismatchError
+	var consensus *comm.ConsensusError
+	switch {
+	case errors.As(err, &mismatch), errors.As(err, &consensus):
+		return launch.ExitInternal
+	case errors.As(err, &peer):
+		return launch.ExitUnavailable
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
+		return launch.ExitNoInput
+	}
+	return code
+}

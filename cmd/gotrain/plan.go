@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train"
+)
+
+func (a *app) planCmd() *cobra.Command {
+	var f recipeFlags
+	var asJSON, program bool
+	c := &cobra.Command{
+		Use:   "plan RECIPE",
+		Short: "Show what a run will do and need, without training",
+		Long: `Show what a run will do and need, without training: parameters, memory of a rank by kind, floating-point operations, gradient buckets with
+their parameters, number of steps, the learning rate over time, and the time that a step should take. It compiles the network for the device
+of this machine, so kernels and memory are those of the run; no memory for weights is taken, so a plan for many ranks fits anywhere.`,
+		Example: `  gotrain plan resnet50
+  gotrain plan resnet50-imagenet --ranks 64 --set data.kind=synthetic --set data.synthetic_samples=1281167
+  gotrain plan resnet50 --program              # every kernel, with its memory
+  gotrain plan resnet50 --json | jq .memory`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := f.load(args[0])
+			if err != nil {
+				return err
+			}
+			a.warn(r)
+			s, done, err := summarise(r)
+			if err != nil {
+				return err
+			}
+			defer done()
+			switch {
+			case asJSON:
+				return a.printJSON(s)
+			case program:
+				return s.Program.Write(a.out)
+			}
+			return a.printPlan(r, s)
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
+	c.Flags().BoolVar(&program, "program", false, "print the compiled program instead")
+	c.MarkFlagsMutuallyExclusive("json", "program")
+	return c
+}
+
+func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "recipe\t%s (%s)\n", r.Run.Name, r.Source())
+	fmt.Fprintf(w, "device\t%s\n", s.Device)
+	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", thousands(s.Params), thousands(s.Trained), thousands(s.States))
+	fmt.Fprintf(w, "batch\t%d = %d a rank x %d accumulated x %d ranks\n", s.GlobalBatch, r.Train.Batch, r.Train.Accumulate, s.World)
+	fmt.Fprintf(w, "steps\t%s, %s an epoch\n", thousands(int64(s.Steps)), thousands(int64(s.StepsPerPass)))
+	fmt.Fprintf(w, "arithmetic\t%.2f GFLOP a micro-batch: %.2f forward, %.2f backward\n", giga(s.ForwardFLOP+s.BackwardFLOP), giga(s.ForwardFLOP), giga(s.BackwardFLOP))
+	if s.Predicted > 0 {
+		fmt.Fprintf(w, "step\tabout %v, %.1f samples/s, %v in all (without loading, evaluation and exposed communication)\n", s.Predicted.Round(time.Millisecond),
+			float64(s.GlobalBatch)/s.Predicted.Seconds(), (s.Predicted * time.Duration(s.Steps)).Round(time.Second))
+	} else {
+		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")
+	}
+	w.Flush()
+
+	fmt.Fprintln(a.out, "\nmemory of a rank")
+	for _, m := range s.Memory {
+		fmt.Fprintf(w, "  %s\t%s\n", m.What, mib(m.Bytes))
+	}
+	fmt.Fprintf(w, "  total\t%s\n", mib(s.Total()))
+	w.Flush()
+
+	fmt.Fprintf(a.out, "\nbuckets, in the order of reduction\n")
+	for i, b := range s.Buckets {
+		fmt.Fprintf(w, "  %d\t%s\t%d parameters\t%s\n", i, mib(b.Bytes), len(b.Params), span(b.Params))
+	}
+	w.Flush()
+
+	fmt.Fprintln(a.out, "\nwhere the time goes, by kind of op")
+	for _, k := range s.Kinds {
+		fmt.Fprintf(w, "  %s\t%d\t%.2f GFLOP\t%s\n", k.Kind, k.Count, giga(k.FLOP), mib(k.Bytes))
+	}
+	w.Flush()
+
+	fmt.Fprintln(a.out, "\nlearning rate")
+	top := 0.0
+	for _, p := range s.LR {
+		top = max(top, p.LR)
+	}
+	for _, p := range s.LR {
+		fmt.Fprintf(w, "  step %d\t%.5g\t%s\n", p.Step, p.LR, bar(p.LR, top))
+	}
+	return w.Flush()
+}
+
+// span names the parameters of a bucket: the first and the last one.
+func span(names []string) string {
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0]
+	}
+	return names[0] + " … " + names[len(names)-1]
+}
+
+// bar draws a number as a bar of up to 40 columns.
+func bar(x, top float64) string {
+	if !(top > 0) {
+		return ""
+	}
+	return strings.Repeat("▪", int(40*x/top+0.5))
+}
+
+func giga(n int64) float64 { return float64(n) / 1e9 }
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// thousands writes 25557032 as 25,557,032.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

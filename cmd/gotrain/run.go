@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+)
+
+func (a *app) runCmd() *cobra.Command {
+	var f recipeFlags
+	c := &cobra.Command{
+		Use:   "run RECIPE",
+		Short: "Train, as a recipe says",
+		Long: `Train, as a recipe says. RECIPE is a file, or the name of a recipe in the binary.
+
+Without a launcher gotrain starts train.ranks processes on this machine and supervises them. Under mpirun, torchrun, srun or hcclrun each
+process is one rank, and the launcher decides how many there are.
+
+SIGTERM, SIGINT, SIGUSR1 and SIGHUP end the run after the step under way: all ranks agree, a checkpoint is written, the exit code is 75, and
+the same command goes on from there. A second SIGINT ends it at once.`,
+		Example: `  gotrain run recipes/resnet50.toml
+  gotrain run resnet50 --set data.root=/data/my-photographs --set train.dtype=bf16
+  gotrain run my.toml --ranks 4 --set run.steps=100 --set checkpoint.resume=none
+  mpirun -np 4 gotrain run my.toml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.onRanks(c.Context(), &f, args[0], trainWork)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// work is what a rank does once it knows who it is.
+type work func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error
+
+// onRanks does the work in this process where it is a rank, and otherwise starts the ranks.
+func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work) error {
+	id, err := launch.Self()
+	if err != nil {
+		return err
+	}
+	r, err := f.load(recipe)
+	if err != nil {
+		return err
+	}
+	return a.start(ctx, r, id, w)
+}
+
+// start is onRanks with a recipe that was loaded.
+func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, w work) error {
+	alone := id.Source == launch.SourceSingle
+	if id.Rank == 0 && id.Source != launch.SourceGotrain {
+		a.warn(r) // once: here, or in the supervisor
+	}
+	if !alone || r.Train.Ranks == 1 {
+		return w(ctx, a, r, id)
+	}
+	// What every rank would stumble over is said once, before there are any.
+	if err := findData(r); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find the program itself: %w", err)
+	}
+	return launch.Supervise(ctx, launch.Job{
+		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs,
+		Grace: time.Duration(r.Train.GraceSeconds * float64(time.Second)),
+	})
+}

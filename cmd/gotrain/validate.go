@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+)
+
+func (a *app) validateCmd() *cobra.Command {
+	var f recipeFlags
+	var resolved, asJSON, noData bool
+	c := &cobra.Command{
+		Use:   "validate RECIPE",
+		Short: "Check a recipe and its data, without running it",
+		Long: `Check a recipe and its data, without running it. Every problem is listed with file, line and key, not only the first one; settings
+that look like a mistake are warnings. The exit code is 78 for a recipe that is not valid and 66 for data that is not there.`,
+		Example: `  gotrain validate my.toml
+  gotrain validate my.toml --resolved          # with every key filled in
+  gotrain validate my.toml --json --no-data    # for editors and CI`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := f.load(args[0])
+			if asJSON {
+				return a.validateJSON(r, err, noData)
+			}
+			if err != nil {
+				return err
+			}
+			a.warn(r)
+			if resolved {
+				fmt.Fprint(a.out, r)
+				return nil
+			}
+			sum := "data not looked at"
+			if !noData {
+				if sum, err = describeData(r); err != nil {
+					return err
+				}
+			}
+			fmt.Fprintf(a.out, "%s is valid: %s\n", r.Source(), sum)
+			return nil
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&resolved, "resolved", false, "print the recipe with every key filled in")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	c.Flags().BoolVar(&noData, "no-data", false, "do not look at the data")
+	c.MarkFlagsMutuallyExclusive("resolved", "json")
+	return c
+}
+
+// problem is a problem as JSON.
+type problem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// validateJSON prints the result for programs; the error that it returns has the exit code only.
+func (a *app) validateJSON(r *recipes.Recipe, err error, noData bool) error {
+	out := struct {
+		Valid    bool      `json:"valid"`
+		Problems []problem `json:"problems"`
+		Warnings []string  `json:"warnings"`
+		Data     string    `json:"data,omitempty"`
+	}{Problems: []problem{}, Warnings: []string{}}
+	if err == nil {
+		out.Warnings = append(out.Warnings, r.Warnings()...)
+		if !noData {
+			out.Data, err = describeData(r)
+		}
+	}
+	var all recipes.Errors
+	switch {
+	case errors.As(err, &all):
+		for _, p := range all {
+			out.Problems = append(out.Problems, problem{p.File, p.Line, p.Key, p.Msg, p.Hint})
+		}
+	case err != nil:
+		out.Problems = append(out.Problems, problem{Message: err.Error()})
+	}
+	out.Valid = err == nil
+	if perr := a.printJSON(out); perr != nil {
+		return perr
+	}
+	if err != nil {
+		return launch.WithCode(exitCode(err), errors.New(""))
+	}
+	return nil
+}
