@@ -93,7 +93,7 @@ func (e *Engine) poll(ctx context.Context, step int64, v Vote) (Verdict, error) 
 	for r, f := range b[2 : 2+w] {
 		if steps[r] != steps[0] {
 			err := fmt.Errorf("ddp: ranks are out of step: rank 0 at step %.0f, rank %d at step %.0f\nhint: all ranks must run the same number of steps; look at how data is split", steps[0], r, steps[r])
-			e.fail(err)
+			e.end(err) // every rank sees the same
 			return Verdict{}, err
 		}
 		if int(f)&voteStop != 0 {

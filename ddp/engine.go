@@ -157,16 +157,21 @@ func (e *Engine) Err() error {
 
 // fail breaks the engine and tells the peers.
 func (e *Engine) fail(err error) {
-	e.mu.Lock()
-	first := e.err == nil
-	if first {
-		e.err = err
-		close(e.broken)
-	}
-	e.mu.Unlock()
-	if first && err != ErrClosed {
+	if e.end(err) {
 		e.comm.Abort(err)
 	}
+}
+
+// end breaks the engine with an error that the peers find by themselves. It says whether this was the first error.
+func (e *Engine) end(err error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return false
+	}
+	e.err = err
+	close(e.broken)
+	return true
 }
 
 // Close stops the engine's goroutines and frees gradient memory, which nothing may use any more. A step under way is given up, and the

@@ -2,6 +2,7 @@ package ddp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 
@@ -51,12 +52,19 @@ func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 	}
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
-	if err := comm.Consensus(ctx, e.comm, "the state of training", items); err != nil {
+	err = comm.Consensus(ctx, e.comm, "the state of training", items)
+	var differ *comm.ConsensusError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &differ): // every rank sees the same
 		err = fmt.Errorf("ddp: rank %d step %d: %w\nhint: something outside the engine changed it on one rank; the ranks no longer train one model", e.comm.Rank(), step, err)
+		e.end(err)
+	default:
+		err = fmt.Errorf("ddp: rank %d step %d: %w", e.comm.Rank(), step, err)
 		e.fail(err)
-		return err
 	}
-	return nil
+	return err
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -85,10 +85,6 @@ func (k *call) meet() (over bool, err error) {
 	if err := k.mismatch(); err != nil {
 		return true, err
 	}
-	// The last to come may find that the others gave up on it.
-	if err := c.abortError(k.what.Kind.String()); err != nil {
-		return true, c.breakWith(err)
-	}
 	if k.what.Elems == 0 {
 		return true, nil
 	}
