@@ -158,7 +158,7 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	if t.comm.Rank() == 0 {
 		ck, rep, err := t.saver.Latest(ctx)
 		if err != nil && !errors.Is(err, checkpoint.ErrNone) {
-			return nil, launch.WithCode(launch.ExitNoInput, err)
+			return nil, launch.WithCode(launch.ExitNoInput, err) // Run tells the others, who wait in tell
 		}
 		if rep.FellBack() {
 			slog.Warn(strings.TrimSpace(rep.String()))

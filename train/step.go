@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -269,6 +270,11 @@ func (t *Trainer) nextBucket(ctx context.Context) (int, error) {
 func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 	_ = t.stream.Sync(ctx) // the batches are still being read
 	samples := ""
+	if slices.Contains(v.NonFinite, t.comm.Rank()) && t.cfg.Accumulate == 1 {
+		if at, err := t.train.prog.FirstNonFinite(ctx, t.stream); err == nil && at != "" {
+			samples = "; first in " + at
+		}
+	}
 	for _, r := range v.NonFinite {
 		if r == t.comm.Rank() {
 			for _, b := range t.micro {

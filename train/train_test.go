@@ -2,8 +2,11 @@ package train
 
 import (
 	"context"
+	"math"
+	"strings"
 	"testing"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	_ "github.com/gotrain/gotrain/npu/ref"
 	"github.com/gotrain/gotrain/optim"
@@ -42,5 +45,45 @@ func TestTrainsToLowLoss(t *testing.T) {
 	}
 	if res.Loss > 0.3 || res.Eval["items"] != 50 || res.Eval["top1"] < 0.9 {
 		t.Errorf("%+v", res)
+	}
+}
+
+// poisoned gives NaN for one sample.
+type poisoned struct {
+	data.Source
+	index int
+}
+
+func (p poisoned) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) error {
+	err := p.Source.Load(ctx, r, i, dst)
+	if i == p.index {
+		data.F32(dst[0])[0] = float32(math.NaN())
+	}
+	return err
+}
+
+func TestNonFiniteLossNamesPlaceAndSample(t *testing.T) {
+	tr, err := New(WithModel(mlp), WithData(poisoned{noise(t, 64), 37}, 16), WithSteps(50), WithLR(0.1),
+		WithOptimizer(optim.Default(optim.SGD, 0)), WithDevice("ref", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tr.Run(context.Background())
+	if launch.ExitCode(err) != launch.ExitNumerics {
+		t.Fatalf("exit code %d: %v", launch.ExitCode(err), err)
+	}
+	for _, want := range []string{"rank 0", "37", `input "image"`, "hint:"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+	}
+}
+
+func TestEveryFaultOfTheConfigurationAtOnce(t *testing.T) {
+	_, err := New(WithData(nil, 0), WithClipNorm(-1))
+	for _, want := range []string{"no model", "no training data", "batch", "no length", "no learning rate", "gradient norm", "no optimizer"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
 	}
 }
