@@ -1,5 +1,6 @@
 //go:build cgo && linux
 #include "command.h"
+#include <string.h>
 #include <time.h>
 
 int64_t gt_now(void) {
@@ -16,4 +17,18 @@ int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status
         if (times) times[i].begin = t, times[i].dur = gt_now() - t;
     }
     return n;
+}
+
+int gt_sequence_run(void *sequence, void *stream) {
+    gt_sequence *s = sequence;
+    int status;
+    s->failed = gt_run(s->c, s->n, stream, NULL, &status);
+    return status;
+}
+
+int gt_zero_run(void *zero, void *stream) {
+    (void)stream;
+    gt_zero *z = zero;
+    memset(z->at, 0, z->bytes);
+    return 0;
 }

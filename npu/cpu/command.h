@@ -1,6 +1,7 @@
 // A stream's batch as C sees it: kernels of all packages have one signature, and one loop runs them.
 #ifndef GT_COMMAND_H
 #define GT_COMMAND_H
+#include <stddef.h>
 #include <stdint.h>
 
 typedef int (*gt_fn)(void *self, void *stream);
@@ -10,4 +11,12 @@ typedef struct { int64_t begin, dur; } gt_time; // nanoseconds, CLOCK_MONOTONIC
 // Runs n commands in order and stops at the first that fails. Returns how many succeeded; *status is that of the failed one.
 int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status);
 int64_t gt_now(void);
+
+// A command that is several: gt_sequence_run stops at the first that fails.
+typedef struct { int n, failed; gt_command c[]; } gt_sequence;
+int gt_sequence_run(void *sequence, void *stream);
+
+// A command that writes zeros.
+typedef struct { void *at; size_t bytes; } gt_zero;
+int gt_zero_run(void *zero, void *stream);
 #endif

@@ -41,6 +41,9 @@ func convCases(n int, seed uint64) []convCase {
 		{1, 16, 12, 12, 16, 3, 3, 1, one, [2]int{2, 2}, [4]int{2, 2, 2, 2}, false, false}, // dilation
 		{2, 5, 7, 6, 7, 3, 2, 1, one, one, [4]int{1, 0, 0, 1}, true, false},               // odd everything
 	}
+	list = append(list, convCase{2, 32, 9, 8, 24, 1, 1, 1, [2]int{2, 2}, one, [4]int{}, false, false},
+		convCase{2, 32, 6, 8, 24, 1, 1, 1, [2]int{2, 2}, one, [4]int{}, false, false},
+		convCase{3, 20, 7, 9, 33, 1, 1, 1, [2]int{1, 3}, one, [4]int{}, false, false}) // pointwise with strides that leave pixels over
 	r := rand.New(rand.NewPCG(seed, 1))
 	pick := func(v ...int) int { return v[r.IntN(len(v))] }
 	for len(list) < n {

@@ -146,7 +146,10 @@ func (r *rig) alloc(n int64) npu.Ptr {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { b.Free() })
+	r.t.Cleanup(func() {
+		r.s.Sync(context.Background()) // a test that failed may have left work behind
+		b.Free()
+	})
 	return npu.Ptr{Buf: b}
 }
 

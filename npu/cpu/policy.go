@@ -50,3 +50,47 @@ func (d *Device) convLayouts(c conv) [][2]npu.Layout {
 	}
 	return append(list, plain)
 }
+
+// actLayouts lists the layouts that the four-dimensional tensors of an op may have in common, best first: the one that most of them
+// come in (a tie goes to the later, which in a gradient belongs to the forward), else the one that convolutions like.
+func (d *Device) actLayouts(op npu.Op) []npu.Layout {
+	var best npu.Layout = npu.Any
+	votes := map[npu.Layout]int{}
+	four := false
+	for i := range len(op.In) + len(op.Out) {
+		t, in := arg(op, i)
+		four = four || len(t.Shape) == 4
+		if len(t.Shape) != 4 || t.Layout == npu.Any {
+			continue
+		}
+		if in || len(votes) == 0 { // the wish for an output counts where no input says anything
+			if votes[t.Layout]++; best == npu.Any || votes[t.Layout] >= votes[best] {
+				best = t.Layout
+			}
+		}
+	}
+	if !four {
+		return []npu.Layout{npu.Plain}
+	}
+	if best == npu.Any {
+		best = d.prefer(npu.F32)
+		if t, _ := arg(op, 0); t.DType == npu.BF16 {
+			best = d.prefer(npu.BF16)
+		}
+	}
+	return []npu.Layout{best, NHWC, NChw16c, npu.Plain}
+}
+
+// withLayout gives four-dimensional tensors the layout and all others the plain one.
+func withLayout(op *npu.Op, l npu.Layout) {
+	set := func(ds []npu.Desc) {
+		for i := range ds {
+			ds[i].Layout = npu.Plain
+			if len(ds[i].Shape) == 4 {
+				ds[i].Layout = l
+			}
+		}
+	}
+	set(op.In)
+	set(op.Out)
+}

@@ -2,7 +2,14 @@
 
 package cpu
 
-import "github.com/gotrain/gotrain/npu"
+import (
+	"slices"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// first are tried before all others: the C kernels.
+var first []maker
 
 // dnnlMakers are the kinds that the library executes.
 var dnnlMakers = map[string]maker{
@@ -15,8 +22,11 @@ var dnnlMakers = map[string]maker{
 
 // makers are the ways to execute a kind, best first. Package kern has only what it does better than the library.
 func (d *Device) makers(kind string) []maker {
-	list := []maker{kernMaker}
+	list := slices.Clone(first)
 	if m, ok := dnnlMakers[kind]; ok && d.lib != nil {
+		if kind == npu.Conv2DBwdData || kind == npu.Conv2DBwdWeights {
+			list = append(list, pointwiseMaker)
+		}
 		list = append(list, m)
 	}
 	return append(list, goMaker)

@@ -1,0 +1,129 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+// #include "command.h"
+// #include <stdlib.h>
+//
+// static void *gt_sequence_address(void) { return (void *)gt_sequence_run; }
+// static void *gt_zero_address(void) { return (void *)gt_zero_run; }
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+)
+
+// sequence is a body of several primitives that run one after another, with intermediate memory in the workspace.
+type sequence struct {
+	steps []step
+	temp  int64 // bytes of intermediate memory at the begin of the workspace
+}
+
+// step is a primitive, or, without one, zeros for an argument.
+type step struct {
+	prim  *prim
+	args  []place // one for each of the primitive's arguments
+	zero  place
+	bytes int64 // to be zeroed
+}
+
+// place is an argument of the op, or intermediate memory at an offset.
+type place struct {
+	arg int // -1: intermediate
+	off int64
+}
+
+func (p place) in(args []unsafe.Pointer, ws unsafe.Pointer) unsafe.Pointer {
+	if p.arg < 0 {
+		return unsafe.Add(ws, p.off)
+	}
+	return unsafe.Add(args[p.arg], p.off)
+}
+
+func (s *sequence) impl() string {
+	var names []string
+	for _, st := range s.steps {
+		if st.prim != nil {
+			names = append(names, st.prim.code.PD().Impl())
+		}
+	}
+	return "dnnl:" + strings.Join(names, "+")
+}
+
+// workspace is the intermediate memory, and behind it the scratch memory that the steps share.
+func (s *sequence) workspace() int64 {
+	scratch := int64(0)
+	for _, st := range s.steps {
+		if st.prim != nil {
+			scratch = max(scratch, st.prim.workspace())
+		}
+	}
+	return s.temp + scratch
+}
+
+// bind fixes the memory of every step.
+func (s *sequence) bind(args []unsafe.Pointer, ws unsafe.Pointer) (runner, error) {
+	r := &sequenceRun{}
+	n := len(s.steps)
+	c := (*C.gt_sequence)(C.calloc(1, C.sizeof_gt_sequence+C.size_t(n)*C.sizeof_gt_command))
+	runtime.AddCleanup(r, func(c *C.gt_sequence) { C.free(unsafe.Pointer(c)) }, c)
+	r.c = c
+	commands := unsafe.Slice((*C.gt_command)(unsafe.Add(unsafe.Pointer(c), C.sizeof_gt_sequence)), n)
+	for i, st := range s.steps {
+		if st.prim == nil {
+			z := (*C.gt_zero)(C.calloc(1, C.sizeof_gt_zero))
+			runtime.AddCleanup(r, func(z *C.gt_zero) { C.free(unsafe.Pointer(z)) }, z)
+			z.at, z.bytes = st.zero.in(args, ws), C.size_t(st.bytes)
+			commands[i] = C.gt_command{fn: C.gt_fn(C.gt_zero_address()), self: unsafe.Pointer(z)}
+			r.parts = append(r.parts, nil)
+			continue
+		}
+		ptrs := make([]unsafe.Pointer, len(st.args))
+		for j, p := range st.args {
+			ptrs[j] = p.in(args, ws)
+		}
+		part, err := st.prim.bind(ptrs, unsafe.Add(ws, s.temp))
+		if err != nil {
+			return nil, fmt.Errorf("step %d, %s: %w", i, st.prim.impl(), err)
+		}
+		r.parts = append(r.parts, part)
+		fn, self := part.command()
+		commands[i] = C.gt_command{fn: C.gt_fn(fn), self: self}
+	}
+	c.n = C.int(n)
+	return r, nil
+}
+
+// sequenceRun is a sequence with its memory.
+type sequenceRun struct {
+	c     *C.gt_sequence
+	parts []runner
+}
+
+func (r *sequenceRun) command() (fn, self unsafe.Pointer) {
+	return C.gt_sequence_address(), unsafe.Pointer(r.c)
+}
+
+func (r *sequenceRun) fault(status int) error {
+	if i := int(r.c.failed); i < len(r.parts) && r.parts[i] != nil {
+		return r.parts[i].fault(status)
+	}
+	return fmt.Errorf("status %d", status)
+}
+
+func (r *sequenceRun) run() error { panic("cpu: a sequence runs as a command") }
+
+// reorderStep copies between two descriptors of the same dims.
+func (d *Device) reorderStep(from *dnnl.MD, a place, to *dnnl.MD, b place) (step, error) {
+	pd, err := d.lib.Reorder(from, to, d.threads)
+	if err != nil {
+		return step{}, notMine(err)
+	}
+	p, err := newPrim(pd, primArg{dnnl.ArgSrc, from}, primArg{dnnl.ArgDst, to})
+	return step{prim: p, args: []place{a, b}}, err
+}
