@@ -114,6 +114,9 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		same(t, r, again)
+		if w := again.Warnings(); len(w) > 0 {
+			t.Errorf("%s: the resolved recipe has warnings: %q", name, w)
+		}
 		if r.Fingerprint() != again.Fingerprint() {
 			t.Errorf("%s: another fingerprint after a round trip", name)
 		}

@@ -2,6 +2,8 @@ package recipes
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -92,12 +94,23 @@ func (r *Recipe) unused(key string) string {
 			continue
 		}
 		for _, keys := range u.uses {
-			if slices.Contains(keys, key) && !byKey[key].in(r).IsZero() {
+			if slices.Contains(keys, key) && r.matters(key) {
 				return fmt.Sprintf("with %s = %s", u.what, quoteWord(u.value))
 			}
 		}
 	}
 	return ""
+}
+
+// matters says whether a key has another value than it would have if nobody had set it; a resolved recipe sets everything.
+func (r *Recipe) matters(key string) bool {
+	without := *r
+	without.origin.at = maps.Clone(r.origin.at)
+	delete(without.origin.at, key)
+	f := byKey[key]
+	f.in(&without).Set(f.in(Default()))
+	without.resolve()
+	return !reflect.DeepEqual(f.in(r).Interface(), f.in(&without).Interface())
 }
 
 func quoteWord(s string) string {

@@ -20,6 +20,9 @@ const (
 // Terminal says whether lines on a stream may be redrawn in place with a carriage return, and how many columns there
 // are: the stream is a terminal, or a supervisor passes stdout on to one (GOTRAIN_COLUMNS).
 func Terminal(f *os.File, lookup Lookup) (columns int, ok bool) {
+	if _, mpi := lookup("OMPI_COMM_WORLD_SIZE"); mpi {
+		return 0, false // mpirun gives each rank a pseudo-terminal and mixes what comes out of them
+	}
 	if term.IsTerminal(int(f.Fd())) {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			return w, true

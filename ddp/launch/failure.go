@@ -140,7 +140,7 @@ func (e *StoppedError) Error() string {
 		by = " by " + unix.SignalName(e.Signal)
 	}
 	if e.Code == ExitStopped {
-		return "launch: stopped on request" + by + " after a checkpoint\nhint: run the same command again to go on"
+		return "stopped on request" + by + " after a checkpoint\nhint: run the same command again to go on"
 	}
-	return "launch: ended" + by + " without a checkpoint"
+	return "ended" + by + " without a checkpoint"
 }
