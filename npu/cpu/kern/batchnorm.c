@@ -1,0 +1,147 @@
+#define KERN_SRC "batchnorm.inc"
+#include "batchnorm.h"
+#include "isa.h"
+
+TABLE(bn_fwd);
+TABLE(bn_bwd);
+TABLE(bn_infer);
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+bn_cut bn_cut_of(const kern_cmd *c) {
+	int64_t n = c->n[0], ch = c->n[1], hw = c->n[2];
+	bn_cut t = {.layout = (int)c->n[3], .c = ch, .m = n * hw};
+	switch (t.layout) {
+	case KERN_ROWS: t.groups = 1, t.width = ch, t.segments = 1, t.rows = n * hw; break;
+	case KERN_BLOCK16: t.groups = ch / 16, t.width = 16, t.segments = n, t.rows = hw; break;
+	default: t.groups = ch, t.width = 1, t.segments = n, t.rows = hw;
+	}
+	// Pieces are small enough to be summed in float32, and large enough that their sums (8 bytes a channel) are little beside the rows; there
+	// are 64 of them or more where that allows, to keep as many threads busy.
+	int64_t least = t.width == 1 ? 1024 : 96, most = t.width == 1 ? 8192 : 512, pieces = 1;
+	while (t.rows / pieces > most || (pieces * t.segments * t.groups < 64 && t.rows / (pieces * 2) >= least)) pieces *= 2;
+	t.cut = (t.rows + pieces - 1) / pieces;
+	t.pieces = (t.rows + t.cut - 1) / t.cut;
+	t.items = t.segments * t.pieces;
+	return t;
+}
+
+int64_t bn_workspace(const kern_cmd *c) {
+	bn_cut t = bn_cut_of(c);
+	return t.groups * t.items * 2 * t.width * 4 + 3 * (t.c + 16) * 4;
+}
+
+static void both(void *ctx, int64_t lo, int64_t hi) {
+	bn_pass *p = ctx;
+	for (int64_t g = lo; g < hi; g++) {
+		for (int64_t i = 0; i < p->t.items; i++) p->first(p, g, i);
+		p->merge(p, g, 0, p->t.width);
+		// Backwards: what was read last is still in the cache.
+		for (int64_t i = p->t.items - 1; i >= 0; i--) p->second(p, g, i);
+	}
+}
+
+static void first(void *ctx, int64_t lo, int64_t hi) {
+	bn_pass *p = ctx;
+	for (int64_t i = lo; i < hi; i++) p->first(p, i / p->t.items, i % p->t.items);
+}
+
+static void merge(void *ctx, int64_t lo, int64_t hi) {
+	bn_pass *p = ctx;
+	int64_t w = p->t.width;
+	for (int64_t c = lo * 16; c < min64(hi * 16, p->t.c);) {
+		int64_t end = min64(min64(hi * 16, p->t.c), (c / w + 1) * w);
+		p->merge(p, c / w, c % w, end - c / w * w);
+		c = end;
+	}
+}
+
+static void second(void *ctx, int64_t lo, int64_t hi) {
+	bn_pass *p = ctx;
+	for (int64_t i = hi - 1; i >= lo; i--) p->second(p, i / p->t.items, i % p->t.items);
+}
+
+void bn_two_pass(bn_pass *p, int nthreads) {
+	p->t = bn_cut_of(p->cmd);
+	p->sums = p->cmd->ws;
+	float *par = p->sums + p->t.groups * p->t.items * 2 * p->t.width;
+	for (int i = 0; i < 3; i++) p->par[i] = par + i * (p->t.c + 16);
+	// A group is a small part of the tensor, so that its second pass finds it in the cache; worth it if the groups occupy the threads evenly.
+	if (p->t.groups > 1 && (p->t.groups % nthreads == 0 || p->t.groups >= 8 * nthreads)) {
+		kern_for(nthreads, p->t.groups, both, p);
+		return;
+	}
+	kern_for(nthreads, p->t.groups * p->t.items, first, p);
+	kern_for(nthreads, (p->t.c + 15) / 16, merge, p);
+	kern_for(nthreads, p->t.groups * p->t.items, second, p);
+}
+
+static int64_t item_rows(const bn_cut *t, int64_t i) {
+	int64_t rows;
+	bn_item(t, 0, i, &rows);
+	return rows;
+}
+
+// Items hold mean and sum of squared differences from it. They are merged as Chan, Golub and LeVeque do (STAN-CS-79-773).
+void bn_merge_fwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1) {
+	const bn_cut *t = &p->t;
+	kern_cmd *c = p->cmd;
+	const float *gamma = c->p[1], *beta = c->p[2], *rm = c->p[3], *rv = c->p[4];
+	float *mean = c->p[7], *rstd = c->p[8], *rm2 = c->p[9], *rv2 = c->p[10];
+	double m = (double)t->m, eps = c->f[0], momentum = c->f[1];
+	for (; c0 < c1; c0 += 64) {
+		int64_t w = min64(64, c1 - c0);
+		double mu[64], sq[64];
+		for (int64_t j = 0; j < w; j++) mu[j] = sq[j] = 0;
+		for (int64_t i = 0; i < t->items; i++) {
+			const float *s = bn_sums(t, p->sums, g, i) + c0;
+			double rows = (double)item_rows(t, i);
+			for (int64_t j = 0; j < w; j++) mu[j] += rows * s[j];
+		}
+		for (int64_t j = 0; j < w; j++) mu[j] /= m;
+		for (int64_t i = 0; i < t->items; i++) {
+			const float *s = bn_sums(t, p->sums, g, i) + c0;
+			double rows = (double)item_rows(t, i);
+			for (int64_t j = 0; j < w; j++) sq[j] += s[t->width + j] + rows * (s[j] - mu[j]) * (s[j] - mu[j]);
+		}
+		for (int64_t j = 0; j < w; j++) {
+			int64_t ch = g * t->width + c0 + j;
+			double r = 1 / sqrt(sq[j] / m + eps), a = gamma[ch] * r;
+			double new_mean = (1 - momentum) * rm[ch] + momentum * mu[j], new_var = (1 - momentum) * rv[ch] + momentum * sq[j] / (m - 1);
+			p->par[0][ch] = (float)a;
+			p->par[1][ch] = (float)(beta[ch] - mu[j] * a);
+			if (mean) mean[ch] = (float)mu[j];
+			if (rstd) rstd[ch] = (float)r;
+			if (rm2) rm2[ch] = (float)new_mean;
+			if (rv2) rv2[ch] = (float)new_var;
+		}
+	}
+}
+
+// Items hold Σ g and Σ g·(x-mean). dx = k·g + b·x + a.
+void bn_merge_bwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1) {
+	const bn_cut *t = &p->t;
+	kern_cmd *c = p->cmd;
+	const float *gamma = c->p[2], *mean = c->p[4], *rstd = c->p[5];
+	float *dgamma = c->p[9], *dbeta = c->p[10];
+	double m = (double)t->m;
+	for (; c0 < c1; c0 += 64) {
+		int64_t w = min64(64, c1 - c0);
+		double sum[64], dot[64];
+		for (int64_t j = 0; j < w; j++) sum[j] = dot[j] = 0;
+		for (int64_t i = 0; i < t->items; i++) {
+			const float *s = bn_sums(t, p->sums, g, i) + c0;
+			for (int64_t j = 0; j < w; j++) sum[j] += s[j];
+			for (int64_t j = 0; j < w; j++) dot[j] += s[t->width + j];
+		}
+		for (int64_t j = 0; j < w; j++) {
+			int64_t ch = g * t->width + c0 + j;
+			double r = rstd[ch], k = gamma[ch] * r, b = -k * r * r * dot[j] / m;
+			p->par[0][ch] = (float)k;
+			p->par[1][ch] = (float)b;
+			p->par[2][ch] = (float)(-k * sum[j] / m - b * mean[ch]);
+			if (dgamma) dgamma[ch] = (float)(dot[j] * r);
+			if (dbeta) dbeta[ch] = (float)sum[j];
+		}
+	}
+}

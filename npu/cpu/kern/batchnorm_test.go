@@ -1,0 +1,102 @@
+//go:build cgo
+
+package kern_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// bnShapes: odd and even planes, few and many channels, tails for every vector length, more rows than one piece.
+var bnShapes = [][]int{{2, 3, 5, 7}, {3, 16, 1, 1}, {2, 32, 7, 7}, {1, 48, 9, 11}, {4, 17, 3, 3}, {2, 64, 28, 25}, {5, 2080, 2, 1}, {2, 1, 90, 101}, {9, 5}, {64, 100}}
+
+func bnCases(r *rand.Rand, each func(x npu.Desc, a npu.Attrs)) {
+	for _, s := range bnShapes {
+		for _, dt := range []npu.DType{npu.F32, npu.BF16} {
+			ls := []npu.Layout{npu.Plain}
+			if len(s) == 4 {
+				ls = layouts(s[1])
+			}
+			for _, l := range ls {
+				each(in(dt, l, s...), npu.Attrs{"relu": r.IntN(2) == 0, "add": r.IntN(2) == 0, "eps": 1e-4, "momentum": 0.2})
+			}
+		}
+	}
+}
+
+func positive(n int) []byte {
+	b := make([]byte, 4*n)
+	for i := range n {
+		put(b, i, npu.F32, 0.5+float64(i%7)/4)
+	}
+	return b
+}
+
+func TestBatchNorm(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	bnCases(r, func(x npu.Desc, a npu.Attrs) {
+		v := npu.D(npu.F32, x.Shape[1])
+		op := npu.Op{Kind: npu.BatchNorm, Attrs: a, In: []npu.Desc{x, v, v, v, v}, Out: []npu.Desc{x, v, v, v, v}}
+		alias := map[int]int{3: 3, 4: 4}
+		if a.Bool("add") {
+			op.In = append(op.In, x)
+			if r.IntN(2) == 0 {
+				alias[0] = 5
+			}
+		}
+		twin{op: op, in: [][]byte{nil, nil, nil, nil, positive(x.Shape[1])}, alias: alias}.run(t, r)
+
+		inf := npu.Op{Kind: npu.BatchNormInfer, Attrs: a, In: op.In, Out: op.Out[:1]}
+		twin{op: inf, in: [][]byte{nil, nil, nil, nil, positive(x.Shape[1])}, alias: map[int]int{0: 0}}.run(t, r)
+	})
+}
+
+// TestBatchNormFarFromZero: mean 1000, spread 1. A sum of squares without a shift has lost the variance here entirely (1000² · 2^-24 = 0.06 for each of
+// 12600 terms); float32 input itself carries 6e-5.
+func TestBatchNormFarFromZero(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 1))
+	for _, l := range layouts(32) {
+		x, v := in(npu.F32, l, 7, 32, 45, 40), npu.D(npu.F32, 32)
+		data := random(r, x)
+		for i := range int(x.Shape.Elems()) {
+			put(data, i, npu.F32, 1000+get(data, i, npu.F32))
+		}
+		op := npu.Op{Kind: npu.BatchNorm, In: []npu.Desc{x, v, v, v, v}, Out: []npu.Desc{x, v, v, v, v}}
+		twin{op: op, in: [][]byte{data, nil, nil, nil, positive(32)}, tol: 1e-4}.run(t, r)
+	}
+}
+
+func TestBatchNormBwd(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	for range 3 {
+		bnCases(r, func(x npu.Desc, a npu.Attrs) { bnBwd(t, r, x, a) })
+	}
+}
+
+func bnBwd(t *testing.T, r *rand.Rand, x npu.Desc, a npu.Attrs) {
+	v := npu.D(npu.F32, x.Shape[1])
+	a["sum"] = r.IntN(2) == 0
+	op := npu.Op{Kind: npu.BatchNormBwd, Attrs: a, In: []npu.Desc{x, x, v, v, v, v}, Out: []npu.Desc{x, v, v}}
+	if a.Bool("relu") {
+		op.In = append(op.In, x)
+	}
+	places := []int{0}
+	if a.Bool("sum") {
+		places = append(places, len(op.In))
+		op.In = append(op.In, x)
+	}
+	alias := map[int]int{}
+	if a.Bool("add") {
+		op.Out = append(op.Out, x)
+		if r.IntN(2) == 0 {
+			alias[3] = places[len(places)-1]
+			places = places[:len(places)-1]
+		}
+	}
+	if len(places) > 0 && r.IntN(2) == 0 {
+		alias[0] = places[0]
+	}
+	twin{op: op, in: [][]byte{nil, nil, nil, nil, nil, positive(x.Shape[1])}, alias: alias}.run(t, r)
+}

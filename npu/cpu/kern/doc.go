@@ -1,0 +1,30 @@
+// Package kern holds the short C kernels of the CPU device: what oneDNN lacks, or does slower than memory allows.
+//
+// An op whose layouts are concrete is prepared once, bound to memory, and then run by one C call that allocates nothing:
+//
+//	call, ok := kern.Prepare(op)          // !ok: no kernel for this op, these dtypes or layouts
+//	cmd := call.Bind(args, workspace, 0)  // addresses of inputs then outputs; call.Workspace() bytes, 64-byte aligned
+//	err := cmd.Run(threads)
+//
+// A caller with its own C loop takes [Cmd.Command] instead: a C function int fn(void *self, void *stream) and its self; after a status that is
+// not zero, [Cmd.Err] says what happened. The number of threads given to Bind then counts; 0 means what omp_get_max_threads says
+// on the calling thread, so that kernels use the thread team that oneDNN has there. The memory must not be Go's, and must live as long
+// as the Cmd, which frees itself when it is garbage.
+//
+// # Layouts and types
+//
+// Activations are F32 or BF16 (arithmetic is float32; rounding to nearest even), all of one op alike where kinds.go says "act". Layouts of [N C H W]: Plain, [NHWC] (channels innermost) and
+// [NChw16c] (blocks of 16 channels; C must be a multiple). Elementwise ops take any of them if all arguments agree.
+// Ops that move or broadcast elements take Plain only.
+//
+// # Numbers
+//
+// Results do not depend on the number of threads, nor on timing: what is summed together is fixed by the shape, partial sums are kept apart
+// and merged in order in float64. They do depend, in the last bits, on the processor's vector length.
+//
+// # Processors
+//
+// Every kernel is compiled for three instruction sets (baseline, AVX2 with FMA, AVX-512 with BF16 conversion) in one binary, and the best that the
+// processor has is chosen at run time; other processors, arm64 among them, use the baseline, which is written with the compiler's portable vectors.
+// Threads come from libgomp where it can be loaded, else everything runs on the calling thread.
+package kern

@@ -1,0 +1,20 @@
+//go:build cgo
+
+package kern
+
+import "github.com/gotrain/gotrain/npu"
+
+// PrepareFor is Prepare for a weaker instruction set than this processor's best: 0 is the baseline.
+func PrepareFor(op npu.Op, isa int) (*Call, bool) { return prepareFor(op, isa) }
+
+// ISAs are the instruction sets that this processor has, weakest first.
+func ISAs() []string { return isaNames[:best()+1] }
+
+// Kinds are those that have a kernel.
+func Kinds() map[string]bool {
+	k := map[string]bool{}
+	for kind := range prepare {
+		k[kind] = true
+	}
+	return k
+}

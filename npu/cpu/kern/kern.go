@@ -1,0 +1,187 @@
+//go:build cgo
+
+package kern
+
+// #cgo CFLAGS: -O2 -g0 -std=gnu11 -Wall
+// #cgo LDFLAGS: -lm -ldl -lpthread
+// #include <stdlib.h>
+// #include "kern.h"
+//
+// static kern_cmd *kern_new(int64_t sizes) { return calloc(1, sizeof(kern_cmd) + 8 * (size_t)sizes); }
+// static void *kern_exec_address(void) { return (void *)kern_exec; }
+import "C"
+
+import (
+	"errors"
+	"runtime"
+	"unsafe"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/ref"
+)
+
+// Layouts of [N C H W] beside npu.Plain.
+const (
+	// NHWC has channels innermost.
+	NHWC npu.Layout = "nhwc"
+	// NChw16c is N, C/16, H, W, 16 channels; C is a multiple of 16.
+	NChw16c npu.Layout = "nChw16c"
+)
+
+// Call is an op prepared for execution.
+type Call struct {
+	kernel    string // name in C
+	isa       int
+	dt, flags int
+	n         []int64
+	f         []float64
+	v         []int64 // arrays of sizes
+	slots     []int   // where argument i goes, -1 for nowhere; nil: in order
+	workspace int64
+}
+
+// prepare holds, by kind, what makes a Call of a well-formed op, or nil where there is no kernel for it.
+var prepare = map[string]func(op npu.Op) *Call{}
+
+func register(kind string, fn func(op npu.Op) *Call) { prepare[kind] = fn }
+
+// Prepare makes the Call of an op. Its layouts must be concrete. ok is false if the op is not well formed or no kernel takes it.
+func Prepare(op npu.Op) (call *Call, ok bool) { return prepareFor(op, best()) }
+
+func prepareFor(op npu.Op, isa int) (*Call, bool) {
+	fn := prepare[op.Kind]
+	if fn == nil || ref.Check(op) != nil {
+		return nil, false
+	}
+	c := fn(op)
+	if c == nil || len(c.slots) == 0 && len(op.In)+len(op.Out) > C.KERN_ARGS {
+		return nil, false
+	}
+	c.isa = isa
+	if c.slots == nil {
+		for i := range len(op.In) + len(op.Out) {
+			c.slots = append(c.slots, i)
+		}
+	}
+	return c, true
+}
+
+// Impl names the kernel and the instruction set, such as "c:bn_fwd:avx512".
+func (c *Call) Impl() string { return "c:" + c.kernel + ":" + isaNames[c.isa] }
+
+var isaNames = [...]string{C.KERN_BASE: "base", C.KERN_V3: "avx2", C.KERN_V4: "avx512"}
+
+// Workspace is the scratch memory in bytes that Bind wants, 64-byte aligned; it holds nothing between runs.
+func (c *Call) Workspace() int64 { return c.workspace }
+
+// Cmd is a Call with its memory, in C.
+type Cmd struct{ c *C.kern_cmd }
+
+// Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that
+// batchnorm gives beside y, for batchnorm_bwd's dgamma and dbeta, and for cross_entropy's count and lse. threads is used by Command only.
+func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int) *Cmd {
+	k := C.kern_new(C.int64_t(len(c.v)))
+	name := C.CString(c.kernel)
+	k.fn = C.kern_find(name, C.int(c.isa))
+	C.free(unsafe.Pointer(name))
+	if k.fn == nil {
+		panic("kern: no kernel " + c.kernel) // a name misspelt in this package
+	}
+	k.threads, k.dt, k.flags, k.ws = C.int32_t(threads), C.int32_t(c.dt), C.int32_t(c.flags), workspace
+	for i, v := range c.n {
+		k.n[i] = C.int64_t(v)
+	}
+	for i, v := range c.f {
+		k.f[i] = C.double(v)
+	}
+	k.v = (*C.int64_t)(unsafe.Add(unsafe.Pointer(k), C.sizeof_kern_cmd))
+	copy(unsafe.Slice((*int64)(unsafe.Pointer(k.v)), len(c.v)), c.v)
+	for i, slot := range c.slots {
+		if slot >= 0 {
+			k.p[slot] = args[i]
+		}
+	}
+	cmd := &Cmd{k}
+	runtime.AddCleanup(cmd, func(k *C.kern_cmd) { C.free(unsafe.Pointer(k)) }, k)
+	return cmd
+}
+
+// Run executes the command with that many threads; 0 leaves it to OpenMP.
+func (c *Cmd) Run(threads int) error {
+	status := C.kern_run(c.c, C.int(threads))
+	if status == 0 {
+		runtime.KeepAlive(c)
+		return nil
+	}
+	return c.Err()
+}
+
+// Command is the C function int fn(void *self, void *stream) that executes the command, and its self. The stream is ignored. self lives as long as c.
+func (c *Cmd) Command() (fn, self unsafe.Pointer) { return C.kern_exec_address(), unsafe.Pointer(c.c) }
+
+// Err is what the last execution complained about, or nil.
+func (c *Cmd) Err() error {
+	defer runtime.KeepAlive(c)
+	if s := C.GoString(&c.c.err[0]); s != "" {
+		return errors.New(s)
+	}
+	return nil
+}
+
+// act is the C code of an activation's type.
+func act(t npu.DType) (code int, ok bool) {
+	switch t {
+	case npu.F32:
+		return C.KERN_F32, true
+	case npu.BF16:
+		return C.KERN_BF16, true
+	}
+	return 0, false
+}
+
+// order is how x [N C …] lies in memory: its layout's C code and the size of a plane.
+func order(x npu.Desc) (code int, hw int64, ok bool) {
+	if len(x.Shape) < 2 {
+		return 0, 0, false
+	}
+	hw = npu.Shape(x.Shape[2:]).Elems()
+	switch {
+	case x.Layout == npu.Plain && hw == 1, x.Layout == NHWC && len(x.Shape) == 4:
+		return C.KERN_ROWS, hw, true
+	case x.Layout == npu.Plain:
+		return C.KERN_PLANES, hw, true
+	case x.Layout == NChw16c && len(x.Shape) == 4 && x.Shape[1]%16 == 0:
+		return C.KERN_BLOCK16, hw, true
+	}
+	return 0, 0, false
+}
+
+// alike says whether all descs have the layout and the type of the first.
+func alike(ds ...npu.Desc) bool {
+	for _, d := range ds {
+		if d.Layout != ds[0].Layout || d.DType != ds[0].DType {
+			return false
+		}
+	}
+	return true
+}
+
+// plainF32 says whether all are plain and of type F32.
+func plainF32(ds ...npu.Desc) bool {
+	for _, d := range ds {
+		if d.Layout != npu.Plain || d.DType != npu.F32 {
+			return false
+		}
+	}
+	return true
+}
+
+func bit(b bool, flag int) int {
+	if b {
+		return flag
+	}
+	return 0
+}
+
+// best is the code of this processor's best instruction set.
+func best() int { return int(C.kern_isa()) }

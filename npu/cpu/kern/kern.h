@@ -1,0 +1,61 @@
+// The C side of package kern: a command is a prepared kernel with all its arguments, executed by kern_run.
+#ifndef KERN_H
+#define KERN_H
+
+#include <stdint.h>
+
+#define KERN_ARGS 16
+#define KERN_ERR 160
+
+typedef struct kern_cmd kern_cmd;
+typedef int (*kern_fn)(kern_cmd *c, int nthreads);
+
+// Element types.
+enum { KERN_F32, KERN_BF16, KERN_F64, KERN_I32, KERN_I64, KERN_U8 };
+// Orders of a 4-d tensor in memory. ROWS is channels innermost ([N H W C], and plain [N C]).
+enum { KERN_PLANES, KERN_ROWS, KERN_BLOCK16 };
+// Instruction sets: one build of every kernel for each. AVX-512 without BF16 conversion uses V3: at the speed of memory it makes no difference.
+enum { KERN_BASE, KERN_V3, KERN_V4, KERN_ISAS };
+
+struct kern_cmd {
+	kern_fn fn;
+	int32_t threads;    // 0: as many as OpenMP would use on the calling thread
+	int32_t dt;         // element type of activations
+	int32_t flags;      // kernel-specific
+	int64_t n[12];      // sizes
+	double f[6];        // constants
+	void *p[KERN_ARGS]; // arguments
+	void *ws;           // workspace
+	int64_t *v;         // arrays of sizes, behind the struct
+	char err[KERN_ERR]; // why fn returned non-zero
+};
+
+// kern_run executes the command with nthreads threads (0: see threads) and returns 0, or non-zero with c->err set.
+int kern_run(kern_cmd *c, int nthreads);
+
+// kern_exec is kern_run(self, self->threads) in the shape of a generic command; stream is not used.
+int kern_exec(void *self, void *stream);
+
+// kern_find is the kernel of that name for the instruction set, or null.
+kern_fn kern_find(const char *name, int isa);
+
+// kern_isa is the best instruction set of this processor.
+int kern_isa(void);
+
+// kern_for splits 0…n-1 into contiguous ranges, one per thread, and waits. It uses the OpenMP team of the calling thread (libgomp's, found at run
+// time, so that kernels share it with oneDNN); without libgomp the ranges run one after another.
+void kern_for(int nthreads, int64_t n, void (*fn)(void *ctx, int64_t lo, int64_t hi), void *ctx);
+
+// The kernels, by instruction set.
+typedef const kern_fn kern_table[KERN_ISAS];
+#define KERN_LIST(X) \
+	X(bn_fwd) X(bn_bwd) X(bn_infer)
+
+#define KERN_EXTERN(name) extern kern_table kern_##name;
+KERN_LIST(KERN_EXTERN)
+#undef KERN_EXTERN
+
+// Fails the command: returns 1 for the kernel to return.
+int kern_fail(kern_cmd *c, const char *format, ...);
+
+#endif
