@@ -19,7 +19,7 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stder
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := &app{out: stdout, err: stderr}
 	root := app.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return launch.ExitOK
@@ -57,9 +57,13 @@ with --set section.key=value.
   gotrain run resnet50 --set data.root=/data/my-photographs --ranks 4
   gotrain plan resnet50-imagenet --ranks 64`,
 		SilenceUsage: true, SilenceErrors: true,
-		PersistentPreRun: func(*cobra.Command, []string) { a.started = true },
-		Args:             cobra.NoArgs,
-		RunE:             func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			err := c.ValidateFlagGroups() // cobra does it only after this hook
+			a.started = err == nil
+			return err
+		},
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetOut(a.out)
 	root.SetErr(a.err)
