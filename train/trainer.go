@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -134,7 +135,13 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 // openDevice opens the device family of the configuration; without one the host, and the reference device where the host's
 // library is missing, which is said aloud because it is a hundred times slower.
 func (t *Trainer) openDevice() (npu.Device, error) {
-	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: t.cfg.Options}
+	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: maps.Clone(t.cfg.Options)}
+	if o.Extra == nil {
+		o.Extra = map[string]string{}
+	}
+	if _, set := o.Extra["calibrate"]; !set && t.cfg.PeakFLOPS == 0 {
+		o.Extra["calibrate"] = "true" // a tenth of a second, for MFU and predictions
+	}
 	if t.cfg.Device != "" {
 		return npu.Open(t.cfg.Device, o)
 	}
