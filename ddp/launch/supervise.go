@@ -204,7 +204,7 @@ func (s *supervisor) spawn(i int, p Placement) error {
 		s.pumps.Go(func() { pm.run(rd) })
 	}
 	if err := bind(p.CPUs); err != nil {
-		fmt.Fprintf(s.Stderr, "[launch] cannot bind rank %d to processors %s: %v\n", i, FormatCPUs(p.CPUs), err)
+		s.say("cannot bind rank %d to processors %s: %v", i, FormatCPUs(p.CPUs), err)
 	}
 	if err := cmd.Start(); err != nil {
 		for _, f := range r.pipe {
@@ -294,11 +294,11 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 			cancelled = nil
 			s.request(syscall.SIGTERM)
 		case <-s.outGone:
-			fmt.Fprintln(s.Stderr, "[launch] nobody reads the output any more: asking the ranks to stop")
+			s.say("nobody reads the output any more: asking the ranks to stop")
 			s.request(syscall.SIGTERM)
 		case <-s.deadline:
 			s.deadline = nil
-			fmt.Fprintf(s.Stderr, "[launch] %s still running %v after they were asked to end: killing the group\n", s.alive(), s.Grace)
+			s.say("%s still running %v after they were asked to end: killing the group", s.alive(), s.Grace)
 			s.kill()
 		}
 	}
@@ -324,11 +324,11 @@ func (s *supervisor) signal(sig syscall.Signal) {
 	case syscall.SIGINT:
 		if s.ints++; s.ints > 1 {
 			s.byUser = sig
-			fmt.Fprintln(s.Stderr, "[launch] second interrupt: killing all ranks")
+			s.say("second interrupt: killing all ranks")
 			s.kill()
 			return
 		}
-		fmt.Fprintln(s.Stderr, "[launch] interrupt: waiting for the ranks to stop; interrupt again to kill them")
+		s.say("interrupt: waiting for the ranks to stop; interrupt again to kill them")
 		s.request(sig)
 	case syscall.SIGTERM, syscall.SIGHUP:
 		s.request(sig)
@@ -375,6 +375,11 @@ func (s *supervisor) kill() {
 	}
 }
 
+// say prints a line of the supervisor's own.
+func (s *supervisor) say(format string, a ...any) {
+	s.console.lines(s.Stderr, fmt.Appendf(nil, "[launch] "+format+"\n", a...))
+}
+
 // alive names the ranks that still run.
 func (s *supervisor) alive() string {
 	var left []string
@@ -394,7 +399,7 @@ func (s *supervisor) sweep() {
 	until := time.Now().Add(2 * time.Second)
 	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil && groupRuns(s.pgid) {
 		if time.Now().After(until) {
-			fmt.Fprintf(s.Stderr, "[launch] process group %d still has members after SIGKILL\n", s.pgid)
+			s.say("process group %d still has members after SIGKILL", s.pgid)
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
