@@ -4,7 +4,7 @@
 // # Finding the library
 //
 // Open("") looks at $GOTRAIN_ONEDNN (the path of a shared library; nothing else is tried when it is set), then
-// libdnnl.so.3, then libdnnl.so.2 by the rules of the dynamic linker. Version 3 comes first because its AMX kernels
+// libdnnl.so.3 by the rules of the dynamic linker or in gotrain/lib of the user's cache directory, then libdnnl.so.2. Version 3 comes first because its AMX kernels
 // take less than half the time of 2.6's in bf16 gradients; docs/decisions/0002-onednn-by-dlopen.md has the numbers.
 // Both C APIs are served by one Go API: 2.x passes memory descriptors by value and makes primitives from operation descriptors, 3.x
 // has opaque descriptors and one constructor per primitive. No header of the library is used; the declarations here are

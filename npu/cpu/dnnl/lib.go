@@ -14,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -22,8 +24,16 @@ import (
 // EnvPath names the variable with the path of the library to use.
 const EnvPath = "GOTRAIN_ONEDNN"
 
-// Names are the libraries that Open("") tries, in order.
-var Names = []string{"libdnnl.so.3", "libdnnl.so.2"}
+// Names are the libraries that Open("") tries, in order. The one with a path is where scripts/setup.sh puts what a system does not package.
+var Names = names()
+
+func names() []string {
+	n := []string{"libdnnl.so.3", "libdnnl.so.2"}
+	if dir, err := os.UserCacheDir(); err == nil {
+		n = slices.Insert(n, 1, filepath.Join(dir, "gotrain", "lib", "libdnnl.so.3"))
+	}
+	return n
+}
 
 // ErrUnsupported is what a constructor returns where the library has no implementation for a spec.
 var ErrUnsupported = errors.New("dnnl: unsupported")

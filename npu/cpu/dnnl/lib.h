@@ -51,7 +51,7 @@ typedef struct gt_lib {
     // differing ones are kept untyped and cast where they are called
     void *md_strides, *md_tag, *append_eltwise;
     void *md_destroy, *md_clone, *md_query, *md_permute;
-    void *pd_create;
+    void *pd_create, *iter_create, *iter_next, *iter_fetch, *iter_destroy, *next_impl;
     void *conv_fwd, *conv_bwd_data, *conv_bwd_weights;
     void *pool_fwd, *pool_bwd, *softmax_fwd, *softmax_bwd, *matmul;
 
@@ -88,6 +88,7 @@ size_t gt_md_size(gt_lib *l, const void *md);
 enum { GT_CONV_FWD, GT_CONV_BWD_DATA, GT_CONV_BWD_WEIGHTS, GT_POOL_FWD, GT_POOL_BWD, GT_SOFTMAX_FWD, GT_SOFTMAX_BWD, GT_MATMUL, GT_REORDER };
 typedef struct {
     int kind, threads, alg, prop, relu, axis;
+    int skip; // implementations to pass over
     const void *src, *weights, *bias, *dst; // of the forward meaning: for gradients those of the gradient
     gt_dims strides, dilates, kernel, pad_l, pad_r;
     const void *hint;

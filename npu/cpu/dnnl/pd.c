@@ -25,6 +25,18 @@ static int attr_new(gt_lib *l, int relu, void **attr) {
     return s;
 }
 
+// create2 asks for the primitive descriptor of an operation descriptor, passing over the first implementations.
+static int create2(gt_lib *l, const void *op, const void *attr, const void *hint, int skip, void **pd) {
+    typedef int (*create)(void **, const void *, const void *, void *, const void *);
+    if (!skip) return ((create)l->pd_create)(pd, op, attr, l->engine, hint);
+    void *it = NULL;
+    int st = ((create)l->iter_create)(&it, op, attr, l->engine, hint);
+    while (!st && skip--) st = ((int (*)(void *))l->iter_next)(it);
+    if (!st && !(*pd = ((void *(*)(const void *))l->iter_fetch)(it))) st = 3;
+    if (it) ((int (*)(void *))l->iter_destroy)(it);
+    return st;
+}
+
 // 2.x: fill an operation descriptor, then ask for a primitive descriptor.
 static int pd2(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
     void *op = calloc(1, GT_OP_BYTES);
@@ -37,7 +49,6 @@ static int pd2(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
     typedef int (*smf)(void *, int, int, const void *, const void *, int);
     typedef int (*smb)(void *, int, const void *, const void *, const void *, int);
     typedef int (*mm)(void *, const void *, const void *, const void *, const void *);
-    typedef int (*create)(void **, const void *, const void *, void *, const void *);
     switch (s->kind) {
     case GT_CONV_FWD: st = ((convf)l->conv_fwd)(op, s->prop, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r); break;
     case GT_CONV_BWD_DATA: st = ((convd)l->conv_bwd_data)(op, s->alg, s->src, s->weights, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r); break;
@@ -48,7 +59,7 @@ static int pd2(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
     case GT_SOFTMAX_BWD: st = ((smb)l->softmax_bwd)(op, s->alg, s->src, s->weights, s->dst, s->axis); break;
     case GT_MATMUL: st = ((mm)l->matmul)(op, s->src, s->weights, s->bias, s->dst); break;
     }
-    if (!st) st = ((create)l->pd_create)(pd, op, attr, l->engine, s->hint);
+    if (!st) st = create2(l, op, attr, s->hint, s->skip, pd);
     free(op);
     return st;
 }
@@ -98,7 +109,15 @@ int gt_pd(gt_lib *l, const gt_spec *s, void **pd) {
     int st = attr_new(l, s->relu, &attr);
     if (st) return st;
     if (s->kind == GT_REORDER) st = l->reorder_pd(pd, s->src, l->engine, s->dst, l->engine, attr);
-    else st = l->major == 2 ? pd2(l, s, attr, pd) : pd3(l, s, attr, pd);
+    else if (l->major == 2) st = pd2(l, s, attr, pd);
+    else {
+        st = pd3(l, s, attr, pd);
+        for (int i = 0; !st && i < s->skip; i++)
+            if ((st = ((int (*)(void *))l->next_impl)(*pd))) {
+                l->pd_destroy(*pd);
+                *pd = NULL;
+            }
+    }
     l->attr_destroy(attr);
     return st;
 }
