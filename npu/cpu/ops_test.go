@@ -63,8 +63,12 @@ func TestMatMul(t *testing.T) {
 		}
 		g := newRig(t, d)
 		r := rand.New(rand.NewPCG(5, 5))
-		for i := range 24 {
+		for i := range 32 {
 			m, n, k := 1+r.IntN(40), 1+r.IntN(70), 1+r.IntN(90)
+			if i >= 20 {
+				k = 63 // the one that oneDNN 2.6 gets wrong with AMX
+				m, n = 53+r.IntN(40), 40+r.IntN(60)
+			}
 			var lead []int
 			for range r.IntN(3) {
 				lead = append(lead, 1+r.IntN(3))
