@@ -1,0 +1,171 @@
+package house
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/gotrain/gotrain"
+
+// arrows says what a package may import of this module. A name stands for the package, with /... also for what is below. The
+// longest entry that fits a package counts for it; a package without an entry is an error, so a new one has to be placed.
+var arrows = map[string]string{
+	"npu":     "",
+	"npu/ref": "npu",
+	"npu/...": "npu npu/... ", // devices
+
+	"graph/op":         "npu",
+	"graph/plan":       "npu graph/op",
+	"graph":            "npu graph/op graph/plan",
+	"graph/nn":         "npu graph graph/op",
+	"graph/models/...": "npu graph graph/nn graph/models/...",
+	"graph/graphtest":  "npu/... graph/...", // for tests
+
+	"ddp/bucket":   "npu",
+	"ddp/compress": "npu ddp/comm",
+	"ddp/comm":     "npu",
+	"ddp/comm/...": "npu npu/... ddp/comm ddp/comm/...",
+	"ddp/launch":   "",
+	"ddp":          "npu ddp/bucket ddp/comm ddp/compress",
+
+	"optim": "npu",
+
+	"train/data/...":       "npu train/data/...",
+	"train/checkpoint/...": "optim train/checkpoint/...",
+	"train/telemetry":      "ddp/launch",
+	"train":                "npu ddp/... optim graph graph/op graph/plan train/...", // it meets devices and models as interfaces only
+
+	"recipes":          "ddp/launch",
+	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes",
+
+	"cmd/...":      "npu/... ddp/... optim graph/... train/... recipes/...",
+	"examples/...": "npu/... ddp/... optim graph/... train/... recipes/...",
+	"bench/...":    "npu/... ddp/... optim graph/... train/... recipes/...",
+	"internal/...": "",
+}
+
+// covers says whether a pattern stands for a package.
+func covers(pattern, pkg string) bool {
+	if base, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return pkg == base || strings.HasPrefix(pkg, base+"/")
+	}
+	return pattern == pkg
+}
+
+// rule is the entry of arrows for a package.
+func rule(pkg string) (allowed []string, ok bool) {
+	best := ""
+	for p := range arrows {
+		if covers(p, pkg) && (best == "" || len(p) > len(best) || p == pkg) && best != pkg {
+			best = p
+		}
+	}
+	return strings.Fields(arrows[best]), best != ""
+}
+
+// pkg is what go list says of a package.
+type pkg struct {
+	ImportPath   string
+	Name         string
+	Dir          string
+	Imports      []string
+	GoFiles      []string
+	CgoFiles     []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+}
+
+// name is the path within the module.
+func (p pkg) name() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
+
+// list runs go list over the module.
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,Imports,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles", module+"/...").Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	var all []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 10 {
+		t.Fatalf("go list found only %d packages", len(all))
+	}
+	return all
+}
+
+func TestImportArrows(t *testing.T) {
+	for _, p := range list(t) {
+		allowed, ok := rule(p.name())
+		if !ok {
+			t.Errorf("%s has no place in the house: add it to arrows", p.name())
+			continue
+		}
+		for _, i := range p.Imports {
+			in, ours := strings.CutPrefix(i, module+"/")
+			if ours && !slices.ContainsFunc(allowed, func(a string) bool { return covers(a, in) }) {
+				t.Errorf("%s must not import %s", p.name(), in)
+			}
+		}
+	}
+}
+
+// Gorgonia stays behind the graph package, cobra in the commands, and so on: a library that is wanted elsewhere is a decision.
+func TestWhoUsesWhichModule(t *testing.T) {
+	homes := map[string]string{
+		"gorgonia.org/":              "graph",
+		"github.com/spf13/cobra":     "cmd/gotrain",
+		"github.com/BurntSushi/toml": "recipes",
+		"github.com/chewxy/hm":       "graph",
+		"golang.org/x/sys/":          "*",
+		"golang.org/x/sync/":         "*",
+		"golang.org/x/term":          "*",
+	}
+	for _, p := range list(t) {
+		for _, i := range p.Imports {
+			if first, _, _ := strings.Cut(i, "/"); !strings.Contains(first, ".") || strings.HasPrefix(i, module) {
+				continue
+			}
+			home, known := "", false
+			for prefix, h := range homes {
+				if strings.HasPrefix(i, prefix) {
+					home, known = h, true
+				}
+			}
+			if !known {
+				t.Errorf("%s imports %s: a new dependency needs an entry here and a reason in docs/decisions", p.name(), i)
+			} else if home != "*" && home != p.name() {
+				t.Errorf("%s imports %s, which belongs to %s", p.name(), path.Dir(i), home)
+			}
+		}
+	}
+}
+
+func TestRule(t *testing.T) {
+	for name, want := range map[string]string{"npu": "", "npu/ref": "npu", "npu/cpu/kern": "npu npu/...", "graph": "npu graph/op graph/plan", "ddp": "npu ddp/bucket ddp/comm ddp/compress"} {
+		got, ok := rule(name)
+		if !ok || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q %v, want %q", name, got, ok, want)
+		}
+	}
+	if _, ok := rule("elsewhere"); ok {
+		t.Error("a package without a place was accepted")
+	}
+}
