@@ -94,22 +94,11 @@ func (c Call) Check(rank, size int, out, in Mem) error {
 	if c.DType.Size() == 0 {
 		return fail("%v is no dtype to exchange", c.DType)
 	}
-	for _, m := range [...]Mem{out, in} {
-		if m.Elems == 0 {
-			continue
-		}
-		if m.Elems < 0 {
-			return fail("negative count of elements")
-		}
-		if m.Ptr.Buf == nil {
-			return fail("memory is nil")
-		}
-		if m.Ptr.Off < 0 || m.Ptr.Off+m.Bytes() > m.Ptr.Buf.Bytes() {
-			return fail("bytes %d to %d reach outside a buffer of %d bytes", m.Ptr.Off, m.Ptr.Off+m.Bytes(), m.Ptr.Buf.Bytes())
-		}
-		if m.DType != c.DType {
-			return fail("in is %v, out is %v", in.DType, out.DType)
-		}
+	if why := wrongMem(&in, c.DType); why != "" {
+		return fail("in: %s", why)
+	}
+	if why := wrongMem(&out, c.DType); why != "" {
+		return fail("out: %s", why)
 	}
 	w := int64(size)
 	switch c.Kind {
@@ -140,4 +129,22 @@ func (c Call) Check(rank, size int, out, in Mem) error {
 		}
 	}
 	return nil
+}
+
+// wrongMem says what is wrong with a span, or nothing.
+func wrongMem(m *Mem, t npu.DType) string {
+	switch {
+	case m.Elems == 0:
+		return ""
+	case m.Elems < 0:
+		return "negative count of elements"
+	case m.Ptr.Buf == nil:
+		return "memory is nil"
+	case m.DType != t:
+		return fmt.Sprintf("elements are %v, those of the other side %v", m.DType, t)
+	}
+	if have := m.Ptr.Buf.Bytes(); m.Ptr.Off < 0 || m.Ptr.Off+m.Bytes() > have {
+		return fmt.Sprintf("bytes %d to %d reach outside a buffer of %d bytes", m.Ptr.Off, m.Ptr.Off+m.Bytes(), have)
+	}
+	return ""
 }

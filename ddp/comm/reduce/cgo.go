@@ -22,12 +22,14 @@ import (
 // Impl names the implementation in use.
 func Impl() string { return "c:" + C.GoString(C.gt_reduce_isa()) }
 
+// Addresses of mirrors and sources go over as numbers: they lie outside the Go heap (or are pinned), so there is nothing for cgo to check, which
+// would take longer than a small reduction.
 func many(op comm.Op, t npu.DType, n int, dst unsafe.Pointer, mirror, src []unsafe.Pointer) {
-	var m *unsafe.Pointer
+	var m *C.uintptr_t
 	if len(mirror) > 0 {
-		m = &mirror[0]
+		m = (*C.uintptr_t)(unsafe.Pointer(&mirror[0]))
 	}
-	C.gt_reduce(C.int(op), C.int(t), C.size_t(n), dst, m, C.int(len(mirror)), &src[0], C.int(len(src)))
+	C.gt_reduce(C.int(op), C.int(t), C.size_t(n), dst, m, C.int(len(mirror)), (*C.uintptr_t)(unsafe.Pointer(&src[0])), C.int(len(src)))
 }
 
 func into(op comm.Op, t npu.DType, n int, dst, src unsafe.Pointer) {

@@ -132,7 +132,8 @@ static int in_place(void *dst, void **mirror, int nmirror, void **src, int nsrc)
 	return 1;
 }
 
-void gt_reduce(int op, int t, size_t n, void *dst, void **mirror, int nmirror, void **src, int nsrc) {
+void gt_reduce(int op, int t, size_t n, void *dst, const uintptr_t *mirrors, int nmirror, const uintptr_t *sources, int nsrc) {
+	void **mirror = (void **)mirrors, **src = (void **)sources;
 	if (op == 0 && use->sum2[t] && (nsrc == 2 || nsrc == 4) && in_place(dst, mirror, nmirror, src, nsrc)) {
 		if (nsrc == 2)
 			use->sum2[t](n, src[0], src[1]);

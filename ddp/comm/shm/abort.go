@@ -16,8 +16,12 @@ func (c *Comm) Abort(reason error) {
 	}
 	c.announce(c.rank, reason.Error())
 	c.setBroken(fmt.Errorf("comm: rank %d aborted: %w", c.rank, reason))
-	c.ringSafely()
-	c.kick()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed { // else the bells may be unmapped
+		c.ringAll()
+		c.kick()
+	}
 }
 
 // breakWith breaks the group with an error found while waiting, tells the peers, and returns the first error.
@@ -42,15 +46,6 @@ func (c *Comm) setBroken(err error) error {
 	}
 	c.down.Store(true)
 	return c.broken
-}
-
-// ringSafely is ringAll from outside the driver, when Close may have unmapped the bells.
-func (c *Comm) ringSafely() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.ringAll()
-	}
 }
 
 // announce writes the reason where peers look; the first one counts.

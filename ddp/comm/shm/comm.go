@@ -20,7 +20,8 @@ type Comm struct {
 	v          view
 	heap       heap
 	base       time.Time // origin of the clock
-	crowded    bool      // more ranks than processors: looking at flags would only keep the others from running
+	smallBytes int64
+	crowded    bool // more ranks than processors: looking at flags would only keep the others from running
 
 	mu      sync.Mutex
 	idle    sync.Cond // driving became false
@@ -37,12 +38,13 @@ type Comm struct {
 	wg   sync.WaitGroup
 
 	// Of the driver only.
-	round uint64 // last round that this rank published
-	slots uint32 // staging slots used so far
-	near  []near
-	ptrs  []pointers
-	srcs  []unsafe.Pointer
-	there func() bool // reached, made once
+	scratch call   // a call that may be over before it returns
+	round   uint64 // last round that this rank published
+	slots   uint32 // staging slots used so far
+	near    []near
+	ptrs    []pointers
+	srcs    []unsafe.Pointer
+	there   func() bool // reached, made once
 }
 
 var _ comm.Communicator = (*Comm)(nil)
@@ -74,7 +76,10 @@ func (c *Comm) settle() {
 	for _, w := range union {
 		n += bits.OnesCount64(w)
 	}
-	c.crowded = n < c.size
+	c.crowded, c.smallBytes = n < c.size, smallRoomy
+	if c.crowded {
+		c.smallBytes = smallCrowded
+	}
 }
 
 // Rank is this rank's number.

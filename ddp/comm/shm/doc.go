@@ -21,7 +21,7 @@
 //	Barrier         1
 //
 // AllReduce splits the memory into w parts. Rank r reads part r of all ranks, sums in rank order and stores the sum to all ranks. Nothing is
-// copied on the way. Calls of up to 8 KiB ("small") are always staged, in one round: every rank writes its data beside its flag and
+// copied on the way. Calls of up to 1 KiB, or 32 KiB where there are more ranks than processors ("small"), are always staged, in one round: every rank writes its data beside its flag and
 // reads that of the others.
 //
 // # Who does the work

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,8 +25,13 @@ import (
 const (
 	// inlineBytes bounds the work that a call does before it returns: some 30 microseconds.
 	inlineBytes = 1 << 20
-	// smallBytes is the largest call that goes through slots in one round even if memory is shared.
-	smallBytes = 8 << 10
+	// untimed calls are so short that looking at the clock would take a good part of them. They are timed only if they have to wait; else
+	// they count as having taken no time.
+	untimed = 16 << 10
+	// Calls up to this size go through slots in one round even if memory is shared. With a processor for each rank a round is cheap and data
+	// should stay where it is; with more ranks than processors a round costs changes of process, and copying is cheap.
+	smallRoomy   = 1 << 10
+	smallCrowded = 32 << 10
 )
 
 type mode int
@@ -55,37 +61,82 @@ type call struct {
 	done chan struct{} // made when somebody wants it
 }
 
-// issue queues a collective and does as much of it as may be done here.
+// issue queues a collective and does as much of it as may be done here. Most small calls end here, so this is the path that
+// latency is made of: the call lives in c.scratch and gets memory of its own only if it has to outlive the function.
 func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
 	if err := c.check(ctx, what, out, in); err != nil {
 		return nil, err
 	}
-	k := &call{c: c, what: what, out: out, in: in, ctx: ctx, issued: time.Since(c.base)}
 	bytes := what.Elems * int64(what.DType.Size())
-	k.small = bytes <= smallBytes
+	k := call{c: c, what: what, out: out, in: in, ctx: ctx}
+	k.small = bytes <= c.smallBytes
+	if bytes > untimed {
+		k.issued = time.Since(c.base)
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.broken != nil {
-		defer c.mu.Unlock()
 		return nil, c.broken
 	}
 	c.calls++
 	k.number = c.calls
-	c.queue = append(c.queue, k)
-	if c.driving || len(c.queue) > 1 || bytes > inlineBytes {
-		c.mu.Unlock()
+	if c.driving || len(c.queue) > 0 || bytes > inlineBytes {
+		k.stamp()
+		own := new(call)
+		*own = k
+		c.queue = append(c.queue, own)
 		c.kick()
-		return k, nil
+		return own, nil
 	}
-	c.driving = true
-	c.mu.Unlock()
-	c.drive(inline, k, nil)
-	return k, nil
+	// Holding mu is holding the queue; others have nothing to wait for but what is done here.
+	c.scratch = k
+	over, err := c.attempt(&c.scratch)
+	if over && err == nil {
+		c.scratch.account()
+		transfer, waited := c.scratch.took()
+		return &finished{transfer, waited}, nil
+	}
+	own := new(call)
+	*own = c.scratch
+	if over {
+		own.finish(err)
+		return own, nil
+	}
+	c.queue = append(c.queue, own)
+	if !own.small {
+		c.kick()
+	}
+	return own, nil
 }
 
-// kick wakes the worker.
+// attempt takes a new call as far as it goes without sleeping. Under mu. A call that meets trouble is left to whoever drives it later.
+func (c *Comm) attempt(k *call) (over bool, err error) {
+	k.begin()
+	for {
+		if ok, _ := c.await(k, inline, nil); !ok {
+			return false, nil
+		}
+		if over, err := k.step(); over {
+			return true, c.verdict(err)
+		}
+	}
+}
+
+// verdict breaks the group for errors that are not a mismatch. Under mu.
+func (c *Comm) verdict(err error) error {
+	if err == nil {
+		return nil
+	}
+	if m := (*comm.MismatchError)(nil); errors.As(err, &m) {
+		return err
+	}
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	return c.breakWith(err)
+}
+
+// kick wakes the worker. Under mu.
 func (c *Comm) kick() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
@@ -131,12 +182,8 @@ func (c *Comm) drive(m mode, last *call, ctx context.Context) {
 	}
 	c.driving = false
 	c.idle.Broadcast()
-	deferred := len(c.queue) == 1 && c.queue[0].small && c.queue[0].stage == published && m == inline
-	if len(c.queue) > 0 && !deferred && !c.closed {
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
+	if len(c.queue) > 0 {
+		c.kick()
 	}
 }
 
@@ -156,8 +203,10 @@ func (c *Comm) advance(k *call, m mode, ctx context.Context) (over bool, err err
 		if !ok {
 			return false, nil
 		}
-		if over, err := k.step(); over || err != nil {
-			return true, err
+		if over, err := k.step(); over {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return true, c.verdict(err)
 		}
 	}
 }
@@ -168,23 +217,46 @@ func (k *call) finish(err error) {
 		return
 	}
 	k.over, k.err = true, err
-	k.ended = time.Since(k.c.base)
+	k.account()
 	if k.done != nil {
 		close(k.done)
 	}
-	if err == nil {
-		s := &k.c.stats
-		s.Calls++
-		s.Bytes += max(k.in.Bytes(), k.out.Bytes())
-		s.Wire += k.wire
-		transfer, waited := k.took()
-		s.Transfer += transfer
-		s.Waited += waited
+}
+
+// account notes the time, and counts the call if it succeeded. Under Comm.mu.
+func (k *call) account() {
+	if k.issued != 0 {
+		k.ended = time.Since(k.c.base)
+	}
+	if k.err != nil {
+		return
+	}
+	s := &k.c.stats
+	s.Calls++
+	s.Bytes += max(k.in.Bytes(), k.out.Bytes())
+	s.Wire += k.wire
+	transfer, waited := k.took()
+	s.Transfer += transfer
+	s.Waited += waited
+}
+
+// stamp begins to measure time, if that was not done yet.
+func (k *call) stamp() {
+	if k.issued == 0 {
+		k.issued = time.Since(k.c.base)
+		k.arrived = k.issued
 	}
 }
 
+// finished is the handle of a call that was complete when it returned.
+type finished struct{ transfer, waited time.Duration }
+
+func (f *finished) Wait(context.Context) error                           { return nil }
+func (f *finished) Done() <-chan struct{}                                { return closedChan() }
+func (f *finished) Took() (transfer time.Duration, waited time.Duration) { return f.transfer, f.waited }
+
 func (k *call) took() (transfer, waited time.Duration) {
-	if k.arrived == 0 {
+	if !k.met {
 		return 0, k.ended - k.issued
 	}
 	return k.ended - k.arrived, k.arrived - k.issued
@@ -213,8 +285,8 @@ func (k *call) Done() <-chan struct{} {
 	if k.done == nil {
 		k.done = make(chan struct{})
 	}
-	k.c.mu.Unlock()
 	k.c.kick()
+	k.c.mu.Unlock()
 	return k.done
 }
 

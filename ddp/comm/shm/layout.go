@@ -61,7 +61,8 @@ type block struct {
 	pid   uint32
 	state uint32 // absent, joined, left
 	cpus  [16]uint64
-	_     [56]byte
+	calls [2]uint32 // number of the call in line, for messages
+	_     [48]byte
 	line  [2]line // by parity of the round
 }
 
@@ -71,7 +72,8 @@ const (
 	left
 )
 
-// line is one cache line: the round that a rank has reached, and what it calls. One transfer between cores brings both.
+// line is one cache line: the round that a rank has reached, and what it calls. One transfer between cores brings both. Peers may be
+// looking at it in a loop, and each store to it can cost a transfer: so a field is only stored to if it changes.
 type line struct {
 	round  uint64
 	key    uint64 // comm.Call.Key
@@ -80,8 +82,15 @@ type line struct {
 	base   int64 // region that holds off
 	bytes  int64 // of the region
 	slot   uint32
-	number uint32 // call counter of the rank, for messages
+	number uint32 // of the message; Send and Recv only
 	_      [8]byte
+}
+
+// set stores what differs.
+func set[T comparable](field *T, v T) {
+	if *field != v {
+		*field = v
+	}
 }
 
 func (l *line) call() comm.Call { return comm.CallOf(l.key, l.elems) }

@@ -2,7 +2,6 @@ package shm
 
 import (
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -12,6 +11,7 @@ import (
 type machine struct {
 	stage  stage
 	small  bool  // one round through slots, whatever the memory
+	met    bool  // all ranks called
 	shared bool  // some rank's memory is read in place: it must not return before all are done
 	chunk  int64 // staged: which chunk
 	per    int64 // staged: elements per chunk (of a part, where the call has parts)
@@ -46,13 +46,19 @@ func (c *Comm) next() *line {
 func (k *call) begin() {
 	c := k.c
 	l := c.next()
-	l.key, l.elems, l.number = k.what.Key(), k.what.Elems, uint32(k.number)
-	l.off, l.base, l.bytes = -1, 0, 0
+	k.arrived = k.issued // unless this rank has to wait
+	off, base, bytes := int64(-1), int64(0), int64(0)
 	if !k.small && k.gives() {
-		l.off, l.base, l.bytes = c.where(k.in)
+		off, base, bytes = c.where(k.in)
 	}
+	set(&l.key, k.what.Key())
+	set(&l.elems, k.what.Elems)
+	set(&l.off, off)
+	set(&l.base, base)
+	set(&l.bytes, bytes)
+	c.v.block[c.rank].calls[c.round&1] = uint32(k.number)
 	k.per = k.chunkElems()
-	if l.off < 0 {
+	if off < 0 {
 		k.stageIn(l)
 	}
 	k.stage = published
@@ -68,7 +74,7 @@ func (k *call) gives() bool {
 func (k *call) step() (over bool, err error) {
 	switch k.stage {
 	case published:
-		k.arrived = time.Since(k.c.base)
+		k.met = true
 		return k.meet()
 	case staged:
 		return k.exchange(), nil
@@ -94,7 +100,7 @@ func (k *call) meet() (over bool, err error) {
 		c.ptrs[r].direct = nil
 		if l.off >= 0 {
 			if c.ptrs[r].direct, err = c.reach(r, l); err != nil {
-				return true, c.breakWith(err)
+				return true, err
 			}
 			k.shared = true
 		} else if k.what.Kind != comm.Broadcast || r == k.what.Root {
@@ -121,7 +127,7 @@ func (k *call) mismatch() error {
 	key := k.what.Key()
 	for r := range c.size {
 		if l := k.line(r); l.key != key || l.elems != k.what.Elems {
-			return &comm.MismatchError{Rank: c.rank, Peer: r, Mine: k.what.Number(k.number), Its: l.call().Number(int64(l.number))}
+			return &comm.MismatchError{Rank: c.rank, Peer: r, Mine: k.what.Number(k.number), Its: l.call().Number(int64(c.v.block[r].calls[c.round&1]))}
 		}
 	}
 	return nil
@@ -140,7 +146,7 @@ func (k *call) exchange() (over bool) {
 	k.reducePart(from, n)
 	k.stage = reduced
 	l := k.c.next()
-	l.slot = k.slot
+	atomic.StoreUint32(&l.slot, k.slot)
 	k.c.publish(l)
 	return false
 }

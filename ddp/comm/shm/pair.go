@@ -100,7 +100,7 @@ func (l *laneState) run(k *call) error {
 	if err := l.await(k, &its.round, l.n); err != nil {
 		return err
 	}
-	k.arrived = time.Since(c.base)
+	k.arrived, k.met = time.Since(c.base), true
 	var verdict error
 	if its.elems != k.what.Elems || its.call().DType != k.what.DType {
 		verdict = &comm.MismatchError{Rank: c.rank, Peer: l.peer, Mine: k.what.Number(k.number), Its: its.call().Number(int64(its.number))}

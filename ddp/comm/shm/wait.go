@@ -85,6 +85,20 @@ func (c *Comm) await(k *call, m mode, ctx context.Context) (ok bool, err error) 
 	if c.reached() {
 		return true, nil
 	}
+	for range 100 { // as long as a look at the clock takes
+		if c.reached() {
+			return true, nil
+		}
+	}
+	k.stamp()
+	ok, err = c.awaitLonger(k, m, ctx)
+	if k.stage == published {
+		k.arrived = time.Since(c.base)
+	}
+	return ok, err
+}
+
+func (c *Comm) awaitLonger(k *call, m mode, ctx context.Context) (ok bool, err error) {
 	look := lookWork
 	if m == waiting {
 		look = lookWait
