@@ -69,15 +69,24 @@ func Build(b *graph.Builder, x *graph.Node, cfg Config) *graph.Node {
 		b.Failf("%w", err)
 		return x
 	}
-	if c.SmallStem {
-		x = c.conv(c.Width, 3, 1).Apply(b, "conv1", x)
-	} else {
-		x = c.conv(c.Width, 7, 2).Apply(b, "conv1", x)
+	return nn.Linear{Out: c.Classes}.Apply(b, "fc", b.GlobalAvgPool(c.stages(b, x)[4]))
+}
+
+// Stages adds the network without its classifier and returns what the stem and each of the four stages put out: features for a head of one's own. Their
+// channels are Width, then 1, 2, 4 and 8 times Width (with bottlenecks four times as many). Without SmallStem their sides are 4, 4, 8, 16 and 32 times
+// shorter than those of x, with it 1, 1, 2, 4 and 8 times.
+func Stages(b *graph.Builder, x *graph.Node, cfg Config) [5]*graph.Node {
+	c, err := cfg.check()
+	if err != nil {
+		b.Failf("%w", err)
+		return [5]*graph.Node{x, x, x, x, x}
 	}
-	x = b.Relu(c.norm(false).Apply(b, "bn1", x))
-	if !c.SmallStem {
-		x = nn.MaxPool(3, 2, 1).Apply(b, "", x)
-	}
+	return c.stages(b, x)
+}
+
+func (c Config) stages(b *graph.Builder, x *graph.Node) (out [5]*graph.Node) {
+	x = c.stem(b, x)
+	out[0] = x
 	for stage, n := range c.Blocks {
 		b.In(fmt.Sprintf("layer%d", stage+1), func() {
 			for i := range n {
@@ -88,8 +97,22 @@ func Build(b *graph.Builder, x *graph.Node, cfg Config) *graph.Node {
 				b.In(fmt.Sprint(i), func() { x = c.block(b, x, c.Width<<stage, stride) })
 			}
 		})
+		out[stage+1] = x
 	}
-	return nn.Linear{Out: c.Classes}.Apply(b, "fc", b.GlobalAvgPool(x))
+	return out
+}
+
+func (c Config) stem(b *graph.Builder, x *graph.Node) *graph.Node {
+	kernel, stride := 7, 2
+	if c.SmallStem {
+		kernel, stride = 3, 1
+	}
+	x = c.conv(c.Width, kernel, stride).Apply(b, "conv1", x)
+	x = b.Relu(c.norm(false).Apply(b, "bn1", x))
+	if !c.SmallStem {
+		x = nn.MaxPool(3, 2, 1).Apply(b, "", x)
+	}
+	return x
 }
 
 // conv is a convolution without bias, padded to keep the size at stride 1. Kaiming's initialiser counts the fan-out, as torchvision does.

@@ -146,6 +146,27 @@ func TestVariants(t *testing.T) {
 	}
 }
 
+func TestStages(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		want [5]npu.Shape
+	}{
+		{Config{Depth: 50}, [5]npu.Shape{{2, 64, 16, 16}, {2, 256, 16, 16}, {2, 512, 8, 8}, {2, 1024, 4, 4}, {2, 2048, 2, 2}}},
+		{Config{Depth: 18, Width: 8, SmallStem: true}, [5]npu.Shape{{2, 8, 64, 64}, {2, 8, 64, 64}, {2, 16, 32, 32}, {2, 32, 16, 16}, {2, 64, 8, 8}}},
+	} {
+		b := graph.New(graph.ForEval())
+		for i, s := range Stages(b, b.Input("image", npu.F32, 2, 3, 64, 64), c.cfg) {
+			if d := b.Desc(s); !d.Equal(npu.D(npu.F32, c.want[i]...)) {
+				t.Errorf("%+v: stage %d is %s, want %v", c.cfg, i, d, c.want[i])
+			}
+		}
+	}
+	b := graph.New()
+	if s := Stages(b, b.Input("x", npu.F32, 2, 3, 32, 32), Config{}); b.Err() == nil || s[4] == nil {
+		t.Errorf("no depth: %v", b.Err())
+	}
+}
+
 func TestBadConfig(t *testing.T) {
 	for _, cfg := range []Config{{}, {Depth: 51}, {Blocks: [4]int{1, 1, 1, 0}}, {Depth: 18, Classes: -1}, {Depth: 18, Momentum: 2}} {
 		b := graph.New()
