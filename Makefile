@@ -1,0 +1,27 @@
+# Few verbs; each is one or two commands that can also be typed. See CONTRIBUTING.md.
+
+.PHONY: build test race lint bench golden docs
+
+build: ## bin/gotrain and bin/hcclrun
+	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
+
+test: ## what a change must pass
+	go vet ./...
+	go test ./...
+
+race:
+	go test -race ./ddp/... ./train/telemetry/... ./train/data ./cmd/hcclrun
+
+lint:
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+	go vet ./...
+	staticcheck ./...
+
+bench: ## gotrain next to its peers on this machine; bench/README.md says what is needed
+	go run ./bench/compare
+
+golden: ## rewrite golden files; look at the difference before committing it
+	go test ./recipes ./cmd/gotrain -update
+
+docs: ## what is generated from code
+	go generate ./recipes
