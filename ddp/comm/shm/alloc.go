@@ -28,7 +28,7 @@ func (b *buffer) Host() []byte { return b.mem }
 func (b *buffer) Free() error {
 	b.once.Do(func() {
 		b.mem = nil
-		b.c.heap.drop(b.c.fd, b.base)
+		b.c.heap.drop(b.c.files.heap, b.base)
 	})
 	return nil
 }
@@ -46,12 +46,12 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	}
 	size := align(bytes, pageBytes)
 	base := c.take(size)
-	if err := reserve(c.fd, base, size); err != nil {
-		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, spaceError(c.fd, size, err))
+	if err := reserve(c.files.heap, base, size); err != nil {
+		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, spaceError(c.files.heap, size, err))
 	}
-	mem, err := c.heap.mapped(c.fd, base, size, true)
+	mem, err := c.heap.mapped(c.files.heap, base, size, true)
 	if err != nil {
-		release(c.fd, base, size)
+		release(c.files.heap, base, size)
 		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, err)
 	}
 	return &buffer{c: c, base: base, bytes: bytes, mem: mem[:bytes:bytes]}, nil
@@ -128,7 +128,7 @@ func (c *Comm) where(m comm.Mem) (off, base, bytes int64) {
 func (c *Comm) reach(rank int, l *line) (unsafe.Pointer, error) {
 	near := &c.near[rank]
 	if near.base != l.base || near.mem == nil {
-		mem, err := c.heap.mapped(c.fd, l.base, l.bytes, false)
+		mem, err := c.heap.mapped(c.files.heap, l.base, l.bytes, false)
 		if err != nil {
 			return nil, err
 		}

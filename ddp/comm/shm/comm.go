@@ -15,7 +15,7 @@ import (
 // Comm is one rank's end of a group.
 type Comm struct {
 	rank, size int
-	fd         int
+	files      files
 	control    mapping
 	v          view
 	heap       heap
@@ -33,6 +33,8 @@ type Comm struct {
 	lanes   map[lane]*laneState
 	stats   comm.Stats
 	down    atomic.Bool // broken or aborted: a cheap flag for the driver
+
+	missed atomic.Int64 // wake-ups that did not come though the flags did; a test wants none
 
 	wake chan struct{}
 	wg   sync.WaitGroup
@@ -55,8 +57,8 @@ type near struct {
 	mem  []byte
 }
 
-func newComm(fd int, m mapping, rank, size int) *Comm {
-	c := &Comm{rank: rank, size: size, fd: fd, control: m, v: viewOf(m.mem, size), base: time.Now(), wake: make(chan struct{}, 1), near: make([]near, size)}
+func newComm(f files, m mapping, rank, size int) *Comm {
+	c := &Comm{rank: rank, size: size, files: f, control: m, v: viewOf(m.mem, size), base: time.Now(), wake: make(chan struct{}, 1), near: make([]near, size)}
 	c.ptrs, c.srcs, c.there = newPointers(size), make([]unsafe.Pointer, size), c.reached
 	c.idle.L = &c.mu
 	c.wg.Add(1)
@@ -64,10 +66,16 @@ func newComm(fd int, m mapping, rank, size int) *Comm {
 	return c
 }
 
-// settle finishes the set-up once all ranks are there.
+// settle finishes the set-up once all ranks are there. Each decides from what all have written, so all decide the same.
 func (c *Comm) settle() {
 	var union [16]uint64
 	for _, b := range c.v.block {
+		if b.heap == 0 && c.files.heap != c.files.control {
+			if c.files.heap >= 0 {
+				closeFD(c.files.heap)
+			}
+			c.files.heap = c.files.control
+		}
 		for i, w := range b.cpus {
 			union[i] |= w
 		}
@@ -192,7 +200,7 @@ func (c *Comm) leave(state uint32) error {
 	c.mu.Unlock()
 	c.heap.close()
 	c.control.unmap()
-	closeFD(c.fd)
+	c.files.close()
 	return nil
 }
 

@@ -2,6 +2,8 @@ package shm
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -21,6 +23,8 @@ type Config struct {
 	Dir  string // a directory in memory; "" = /dev/shm
 	// Timeout is how long Join waits for the other ranks if its context has no deadline; 0 = 2 minutes.
 	Timeout time.Duration
+
+	fileHeap bool // for tests: as if the anonymous heap could not be opened
 }
 
 const prefix = "gotrain-"
@@ -57,17 +61,21 @@ func Join(ctx context.Context, cfg Config) (*Comm, error) {
 		defer cancel()
 	}
 	begin := time.Now()
-	fd := -1
+	var f files
 	if cfg.Rank == 0 {
 		sweep(cfg.Dir)
-		fd, err = create(path, cfg.Size)
+		f, err = create(path, cfg.Size)
 	} else {
-		fd, err = attach(ctx, path, cfg, begin)
+		f, err = attach(ctx, path, cfg, begin)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("comm: shm: rank %d of job %s: %w", cfg.Rank, cfg.Job, err)
 	}
-	c, err := enter(fd, cfg.Rank, cfg.Size)
+	if cfg.fileHeap && f.heap != f.control {
+		closeFD(f.heap)
+		f.heap = -1
+	}
+	c, err := enter(f, cfg.Rank, cfg.Size)
 	if err == nil {
 		err = c.meet(ctx, begin)
 		if err != nil {
@@ -95,7 +103,7 @@ func NewLocal(n int) ([]comm.Communicator, error) {
 		return nil, fmt.Errorf("comm: shm: %w", err)
 	}
 	defer closeFD(fd)
-	if err := initialise(fd, n); err != nil {
+	if err := initialise(files{fd, fd}, n); err != nil {
 		return nil, fmt.Errorf("comm: shm: %w", err)
 	}
 	group := make([]comm.Communicator, 0, n)
@@ -106,7 +114,7 @@ func NewLocal(n int) ([]comm.Communicator, error) {
 		}
 		var c *Comm
 		if err == nil {
-			c, err = enter(own, r, n)
+			c, err = enter(files{own, own}, r, n)
 		}
 		if err != nil {
 			for _, c := range group {
@@ -122,8 +130,20 @@ func NewLocal(n int) ([]comm.Communicator, error) {
 	return group, nil
 }
 
+// files are the descriptors of a rank: the control part, whose locks tell who lives, and the heap. The heap is an anonymous file where
+// possible, because /dev/shm may be small (64 MiB in a container); otherwise it lies behind the control part in the same file.
+type files struct{ control, heap int }
+
+func (f files) close() {
+	if f.heap != f.control && f.heap >= 0 {
+		closeFD(f.heap)
+	}
+	closeFD(f.control)
+}
+
 // initialise writes the header of a new file.
-func initialise(fd, size int) error {
+func initialise(f files, size int) error {
+	fd := f.control
 	l := layoutOf(size)
 	if err := reserve(fd, 0, l.slots); err != nil {
 		return spaceError(fd, l.slots, err)
@@ -135,28 +155,37 @@ func initialise(fd, size int) error {
 	defer m.unmap()
 	v := viewOf(m.mem, size)
 	v.hdr.version, v.hdr.size, v.hdr.next = version, uint32(size), uint64(l.end)
+	if f.heap != f.control && f.heap >= 0 {
+		if v.hdr.nonce, err = sign(f.heap); err != nil {
+			return err
+		}
+		v.hdr.heapPid, v.hdr.heapFD = uint32(os.Getpid()), int32(f.heap)
+	}
 	atomic.StoreUint64(&v.hdr.magic, magic)
 	return nil
 }
 
-// enter maps the control part for a rank that holds its lock, and marks it joined. It owns fd from here on.
-func enter(fd, rank, size int) (*Comm, error) {
-	l := layoutOf(size)
+// enter maps the control part for a rank that holds its lock, and marks it joined. It owns f from here on.
+func enter(f files, rank, size int) (*Comm, error) {
+	fd, l := f.control, layoutOf(size)
 	err := reserve(fd, l.slot(rank), 2*slotBytes)
 	if err == nil && rank == 0 {
 		err = reserve(fd, l.pairs, l.rings-l.pairs)
 	}
 	if err != nil {
-		defer closeFD(fd)
+		defer f.close()
 		return nil, spaceError(fd, 2*slotBytes, err)
 	}
 	m, err := mapRange(fd, 0, l.end)
 	if err != nil {
-		closeFD(fd)
+		f.close()
 		return nil, err
 	}
-	c := newComm(fd, m, rank, size)
+	c := newComm(f, m, rank, size)
 	b := c.v.block[rank]
+	if f.heap >= 0 {
+		b.heap = 1
+	}
 	b.pid, b.cpus = uint32(os.Getpid()), processors()
 	atomic.StoreUint32(&b.state, joined)
 	atomic.AddUint32(&c.v.hdr.attached, 1)
@@ -181,7 +210,7 @@ func (c *Comm) meet(ctx context.Context, begin time.Time) error {
 			return c.joinError(ctx, begin)
 		}
 		for r, b := range c.v.block {
-			if atomic.LoadUint32(&b.state) == joined && r != c.rank && !held(c.fd, r, 1) {
+			if atomic.LoadUint32(&b.state) == joined && r != c.rank && !held(c.files.control, r, 1) {
 				return &comm.PeerError{Rank: r, Call: "join", Reason: fmt.Sprintf("its process (pid %d) ended", b.pid)}
 			}
 		}
@@ -207,6 +236,25 @@ func spaceError(fd int, want int64, err error) error {
 	if !isNoSpace(err) {
 		return fmt.Errorf("reserving %d bytes: %w", want, err)
 	}
-	free, total := room(fd)
-	return fmt.Errorf("no shared memory for %d bytes (%d of %d bytes are free): %w\nhint: give the machine or container more (docker run --shm-size=2g; Kubernetes: an emptyDir of medium Memory at /dev/shm)", want, free, total, err)
+	if free, total := room(fd); total > 0 {
+		return fmt.Errorf("no shared memory for %d bytes (%d of %d bytes are free in /dev/shm): %w\nhint: give the container more (docker run --shm-size=2g; Kubernetes: an emptyDir of medium Memory at /dev/shm)", want, free, total, err)
+	}
+	return fmt.Errorf("no shared memory for %d bytes: %w\nhint: the machine or the container's memory limit is too small; smaller models or fewer ranks fit", want, err)
+}
+
+// sign writes a random number at the beginning of the heap, by which ranks make sure that they opened the right file.
+func sign(fd int) (uint64, error) {
+	if err := reserve(fd, 0, pageBytes); err != nil {
+		return 0, spaceError(fd, pageBytes, err)
+	}
+	m, err := mapRange(fd, 0, pageBytes)
+	if err != nil {
+		return 0, err
+	}
+	defer m.unmap()
+	var b [8]byte
+	rand.Read(b[:])
+	b[0] |= 1 // not zero
+	copy(m.mem, b[:])
+	return binary.NativeEndian.Uint64(b[:]), nil
 }

@@ -36,6 +36,9 @@ type header struct {
 	magic    uint64
 	version  uint32
 	size     uint32
+	nonce    uint64 // of the heap
+	heapPid  uint32 // rank 0, which has the heap open as heapFD; 0: the heap is in this file
+	heapFD   int32
 	attached uint32 // ranks that joined
 	aborted  uint32 // 0; 1 while abort is being written; 2
 	abort    struct {
@@ -43,7 +46,7 @@ type header struct {
 		n    uint32
 		text [reasonSize]byte
 	}
-	_    [64]byte
+	_    [48]byte
 	next uint64 // first free byte of the heap
 	_    [88]byte
 	bell
@@ -62,7 +65,8 @@ type block struct {
 	state uint32 // absent, joined, left
 	cpus  [16]uint64
 	calls [2]uint32 // number of the call in line, for messages
-	_     [48]byte
+	heap  uint32    // 1: this rank has the heap open
+	_     [44]byte
 	line  [2]line // by parity of the round
 }
 

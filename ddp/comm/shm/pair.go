@@ -132,7 +132,7 @@ func (l *laneState) transfer(k *call, its *line) error {
 	case giver < 0 && taker < 0:
 		return l.ring(k)
 	case (giver >= 0) != l.send: // the peer's memory is shared and this side moves
-		mem, err := c.heap.mapped(c.fd, its.base, its.bytes, false)
+		mem, err := c.heap.mapped(c.files.heap, its.base, its.bytes, false)
 		if err != nil {
 			return c.breakWith(err)
 		}
@@ -154,8 +154,8 @@ func (l *laneState) ring(k *call) error {
 	from, to := l.peer, c.rank
 	if l.send {
 		from, to = to, from
-		if err := reserve(c.fd, c.v.ring(from, to), 2*pairBytes); err != nil {
-			return c.breakWith(spaceError(c.fd, 2*pairBytes, err))
+		if err := reserve(c.files.control, c.v.ring(from, to), 2*pairBytes); err != nil {
+			return c.breakWith(spaceError(c.files.control, 2*pairBytes, err))
 		}
 	}
 	for len(mem) > 0 {

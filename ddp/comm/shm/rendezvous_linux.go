@@ -2,6 +2,7 @@ package shm
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -15,22 +16,26 @@ import (
 
 // create makes the file of a job. It has no name until it is complete and locked by rank 0, so that whoever finds the name can rely
 // on both; a name whose rank 0 holds no lock is a leftover.
-func create(path string, size int) (int, error) {
+func create(path string, size int) (files, error) {
 	fd, err := unix.Open(filepath.Dir(path), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return -1, fmt.Errorf("making a file in %s: %w\nhint: the directory must be a tmpfs that this user may write", filepath.Dir(path), err)
+		return files{}, fmt.Errorf("making a file in %s: %w\nhint: the directory must be a tmpfs that this user may write", filepath.Dir(path), err)
+	}
+	f := files{control: fd, heap: fd}
+	if heap, err := anonymous(); err == nil {
+		f.heap = heap
 	}
 	if err = lock(fd, 0); err == nil {
-		err = initialise(fd, size)
+		err = initialise(f, size)
 	}
 	if err == nil {
 		err = name(fd, path)
 	}
 	if err != nil {
-		closeFD(fd)
-		return -1, err
+		f.close()
+		return files{}, err
 	}
-	return fd, nil
+	return f, nil
 }
 
 // name links the file to its path, in place of a leftover if there is one.
@@ -66,19 +71,22 @@ func owner(path string) (pid uint32, alive bool) {
 }
 
 // attach opens the file of rank 0 and takes this rank's lock.
-func attach(ctx context.Context, path string, cfg Config, begin time.Time) (int, error) {
+func attach(ctx context.Context, path string, cfg Config, begin time.Time) (files, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		fd, err := tryAttach(path, cfg)
-		if err != nil || fd >= 0 {
-			return fd, err
+		if err != nil {
+			return files{}, err
+		}
+		if fd >= 0 {
+			return files{control: fd, heap: openHeap(fd)}, nil
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			if ctx.Err() == context.Canceled {
-				return -1, context.Cause(ctx)
+				return files{}, context.Cause(ctx)
 			}
-			return -1, &comm.TimeoutError{Call: "join", After: time.Since(begin), Missing: []int{0}}
+			return files{}, &comm.TimeoutError{Call: "join", After: time.Since(begin), Missing: []int{0}}
 		}
 	}
 }
@@ -126,6 +134,30 @@ func matches(fd, size int) error {
 		return fmt.Errorf("rank 0 expects %d ranks, this rank %d\nhint: all ranks must be started with the same world size", h.size, size)
 	}
 	return nil
+}
+
+// openHeap opens the anonymous heap through the process of rank 0. It gives -1 if that is not possible (other container, hardened /proc); then
+// all ranks use the control file for the heap. If there is no anonymous heap it gives fd.
+func openHeap(fd int) int {
+	m, err := mapRange(fd, 0, pageBytes)
+	if err != nil {
+		return -1
+	}
+	defer m.unmap()
+	h := viewOf(m.mem, 0).hdr
+	if h.heapPid == 0 {
+		return fd
+	}
+	heap, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", h.heapPid, h.heapFD), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	var b [8]byte
+	if n, err := unix.Pread(heap, b[:], 0); err != nil || n != len(b) || binary.NativeEndian.Uint64(b[:]) != h.nonce {
+		closeFD(heap) // a process of the same number in another namespace
+		return -1
+	}
+	return heap
 }
 
 // sweep removes names whose jobs are dead: files of which no byte is locked.

@@ -10,8 +10,8 @@ import (
 
 var errLinux = errors.New("ranks in several processes need Linux")
 
-func sweep(string)                    {}
-func create(string, int) (int, error) { return -1, errLinux }
-func attach(context.Context, string, Config, time.Time) (int, error) {
-	return -1, errLinux
+func sweep(string)                      {}
+func create(string, int) (files, error) { return files{}, errLinux }
+func attach(context.Context, string, Config, time.Time) (files, error) {
+	return files{}, errLinux
 }

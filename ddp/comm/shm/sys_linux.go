@@ -103,10 +103,11 @@ const (
 	futexWakeOp = 1
 )
 
-// sleepOn blocks while *word == val, at most d.
-func sleepOn(word *uint32, val uint32, d time.Duration) {
+// sleepOn blocks while *word == val, at most d. It says whether d passed without a wake-up.
+func sleepOn(word *uint32, val uint32, d time.Duration) (timeout bool) {
 	ts := unix.NsecToTimespec(int64(d))
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(val), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	_, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(val), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	return err == unix.ETIMEDOUT
 }
 
 // wakeAll wakes all who sleep on word.

@@ -15,7 +15,7 @@ import (
 
 const crossProcess = false
 
-var files struct {
+var memory struct {
 	sync.Mutex
 	next  int
 	table map[int]*file
@@ -27,24 +27,24 @@ type file struct {
 }
 
 func anonymous() (int, error) {
-	files.Lock()
-	defer files.Unlock()
-	if files.table == nil {
-		files.table = map[int]*file{}
+	memory.Lock()
+	defer memory.Unlock()
+	if memory.table == nil {
+		memory.table = map[int]*file{}
 	}
-	files.next++
-	files.table[files.next] = &file{refs: 1, parts: map[int64][]uint64{}}
-	return files.next, nil
+	memory.next++
+	memory.table[memory.next] = &file{refs: 1, parts: map[int64][]uint64{}}
+	return memory.next, nil
 }
 
 func reopen(fd int) (int, error) {
-	files.Lock()
-	defer files.Unlock()
-	files.next++
-	f := files.table[fd]
+	memory.Lock()
+	defer memory.Unlock()
+	memory.next++
+	f := memory.table[fd]
 	f.refs++
-	files.table[files.next] = f
-	return files.next, nil
+	memory.table[memory.next] = f
+	return memory.next, nil
 }
 
 func reserve(int, int64, int64) error { return nil }
@@ -55,9 +55,9 @@ type mapping struct {
 }
 
 func mapRange(fd int, off, n int64) (mapping, error) {
-	files.Lock()
-	defer files.Unlock()
-	f := files.table[fd]
+	memory.Lock()
+	defer memory.Unlock()
+	f := memory.table[fd]
 	if f == nil {
 		return mapping{}, os.ErrClosed
 	}
@@ -77,13 +77,16 @@ func (m *mapping) warm(bool) {}
 func lock(int, int) error     { return nil }
 func held(int, int, int) bool { return true }
 func closeFD(fd int) {
-	files.Lock()
-	defer files.Unlock()
-	delete(files.table, fd)
+	memory.Lock()
+	defer memory.Unlock()
+	delete(memory.table, fd)
 }
 
-func sleepOn(_ *uint32, _ uint32, d time.Duration) { time.Sleep(min(d, 50*time.Microsecond)) }
-func wakeAll(*uint32)                              {}
+func sleepOn(_ *uint32, _ uint32, d time.Duration) bool {
+	time.Sleep(min(d, 50*time.Microsecond))
+	return false
+}
+func wakeAll(*uint32) {}
 
 func processors() (set [16]uint64) {
 	for i := range min(runtime.NumCPU(), 1024) {

@@ -133,11 +133,15 @@ func (c *Comm) sleep(b *bell, f func() bool, ctx context.Context, t *trouble) (o
 	for {
 		atomic.AddUint32(&b.sleepers, 1)
 		g := atomic.LoadUint32(&b.count)
+		timeout := false
 		if !f() && !c.down.Load() {
-			sleepOn(&b.count, g, t.nap())
+			timeout = sleepOn(&b.count, g, t.nap())
 		}
 		atomic.AddUint32(&b.sleepers, ^uint32(0))
 		if f() {
+			if timeout {
+				c.missed.Add(1)
+			}
 			return true, nil
 		}
 		if err := c.look(t); err != nil {
@@ -189,7 +193,7 @@ func (c *Comm) look(t *trouble) error {
 	if now.Sub(t.checked) >= liveness {
 		t.checked = now
 		for _, r := range t.missing() {
-			if !held(c.fd, r, 1) {
+			if !held(c.files.control, r, 1) {
 				return &comm.PeerError{Rank: r, Call: name(), Reason: fmt.Sprintf("its process (pid %d) ended", c.v.block[r].pid)}
 			}
 		}
