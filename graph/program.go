@@ -90,7 +90,9 @@ func CompileGraph(g *plan.Graph, dev npu.Device, o Options) (*Program, error) {
 		if !o.Accumulate {
 			continue
 		}
-		d := pl.Tensors[w.Grad].Desc
+		// Over memory as it lies: a device need not add in every layout that its convolutions use. Padding is zero on both sides.
+		t := pl.Tensors[w.Grad]
+		d := npu.D(t.Desc.DType, int(t.Bytes/int64(t.Desc.DType.Size())))
 		op := npu.Op{Kind: npu.Binary, Attrs: npu.Attrs{"fn": "add"}, In: []npu.Desc{d, d}, Out: []npu.Desc{d}}
 		if p.adders[i], err = compile(op, w.Name); err != nil {
 			return nil, errors.Join(err, p.Close())
