@@ -20,8 +20,8 @@ func TestSameBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, dt := range types {
 		for _, op := range []comm.Op{comm.Sum, comm.Max, comm.Min} {
-			for _, w := range []int{1, 2, 3, 4, 5, 9} {
-				for _, n := range []int{1, 7, 64, 1023, 5000} {
+			for _, w := range []int{1, 2, 4, 5} {
+				for _, n := range []int{1, 7, 1023, 5000} {
 					for _, inPlace := range []bool{true, false} {
 						check(t, rng, op, dt, w, n, inPlace)
 					}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gotrain/gotrain/ddp/comm"
-	"github.com/gotrain/gotrain/ddp/comm/commtest"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,15 +52,7 @@ func TestHeaps(t *testing.T) {
 					t.Errorf("rank %d: heap in the control file: %v", c.rank, got)
 				}
 				wg.Go(func() {
-					if testing.Short() {
-						m := comm.HostOf(make([]float32, 100))
-						ctx := context.Background()
-						if err := comm.Wait(ctx)(c.AllReduce(ctx, m, comm.Sum)); err != nil {
-							t.Error(err)
-						}
-						return
-					}
-					if err := commtest.Worker(context.Background(), c); err != nil {
+					if err := hammer(c, 50); err != nil {
 						t.Errorf("rank %d: %v", c.rank, err)
 					}
 				})
