@@ -3,8 +3,8 @@
 // An op whose layouts are concrete is prepared once, bound to memory, and then run by one C call that allocates nothing:
 //
 //	call, ok := kern.Prepare(op)          // !ok: no kernel for this op, these dtypes or layouts
-//	cmd := call.Bind(args, workspace, 0)  // addresses of inputs then outputs; call.Workspace() bytes, 64-byte aligned
-//	err := cmd.Run(threads)
+//	cmd, err := call.Bind(args, workspace, 0)  // addresses of inputs then outputs; call.Workspace() bytes, 64-byte aligned
+//	err = cmd.Run(threads)
 //
 // A caller with its own C loop takes [Cmd.Command] instead: a C function int fn(void *self, void *stream) and its self; after a status that is
 // not zero, [Cmd.Err] says what happened. The number of threads given to Bind then counts; 0 means what omp_get_max_threads says
@@ -15,7 +15,8 @@
 //
 // Activations are F32 or BF16 (arithmetic is float32; rounding to nearest even), all of one op alike where kinds.go says "act". Layouts of [N C H W]: Plain, [NHWC] (channels innermost) and
 // [NChw16c] (blocks of 16 channels; C must be a multiple). Elementwise ops take any of them if all arguments agree.
-// Ops that move or broadcast elements take Plain only.
+// Ops that move or broadcast elements take Plain only, but for concat, which takes any layout that all share, and convert, which also copies between Plain and the
+// others. MaxPool and the convolutions are oneDNN's.
 //
 // # Numbers
 //

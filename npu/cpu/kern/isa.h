@@ -36,6 +36,9 @@
 #pragma GCC pop_options
 
 #else
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 #define TABLE(name) kern_table kern_##name = {CAT(name, _base), CAT(name, _base), CAT(name, _base)}
 #endif
 

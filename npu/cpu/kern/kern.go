@@ -13,12 +13,16 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"unsafe"
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/ref"
 )
+
+// maxArgs is the number of arguments that a kernel may have.
+const maxArgs = C.KERN_ARGS
 
 // Layouts of [N C H W] beside npu.Plain.
 const (
@@ -37,6 +41,7 @@ type Call struct {
 	f         []float64
 	v         []int64 // arrays of sizes
 	slots     []int   // where argument i goes, -1 for nowhere; nil: in order
+	inplace   []int   // the inputs on which the outputs must lie, where the kernel writes to its inputs
 	workspace int64
 }
 
@@ -54,7 +59,7 @@ func prepareFor(op npu.Op, isa int) (*Call, bool) {
 		return nil, false
 	}
 	c := fn(op)
-	if c == nil || len(c.slots) == 0 && len(op.In)+len(op.Out) > C.KERN_ARGS {
+	if c == nil || len(c.slots) == 0 && len(op.In)+len(op.Out) > maxArgs {
 		return nil, false
 	}
 	c.isa = isa
@@ -78,8 +83,14 @@ func (c *Call) Workspace() int64 { return c.workspace }
 type Cmd struct{ c *C.kern_cmd }
 
 // Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that
-// batchnorm gives beside y, for batchnorm_bwd's dgamma and dbeta, and for cross_entropy's count and lse. threads is used by Command only.
-func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int) *Cmd {
+// batchnorm gives beside y, for batchnorm_bwd's dgamma and dbeta, and for cross_entropy's count and lse. threads is used by Command only. It is an
+// error to bind an output that npu/kinds.go has in place (those of optimizers) elsewhere than its input.
+func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int) (*Cmd, error) {
+	for i, in := range c.inplace {
+		if args[len(c.slots)-len(c.inplace)+i] != args[in] {
+			return nil, fmt.Errorf("kern: %s: output %d is not bound to the place of input %d, in which the kernel works", c.kernel, i, in)
+		}
+	}
 	k := C.kern_new(C.int64_t(len(c.v)))
 	name := C.CString(c.kernel)
 	k.fn = C.kern_find(name, C.int(c.isa))
@@ -103,7 +114,7 @@ func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int
 	}
 	cmd := &Cmd{k}
 	runtime.AddCleanup(cmd, func(k *C.kern_cmd) { C.free(unsafe.Pointer(k)) }, k)
-	return cmd
+	return cmd, nil
 }
 
 // Run executes the command with that many threads; 0 leaves it to OpenMP.

@@ -11,7 +11,7 @@ typedef struct kern_cmd kern_cmd;
 typedef int (*kern_fn)(kern_cmd *c, int nthreads);
 
 // Element types.
-enum { KERN_F32, KERN_BF16, KERN_F64, KERN_I32, KERN_I64, KERN_U8 };
+enum { KERN_F32, KERN_BF16 };
 // Orders of a 4-d tensor in memory. ROWS is channels innermost ([N H W C], and plain [N C]).
 enum { KERN_PLANES, KERN_ROWS, KERN_BLOCK16 };
 // Instruction sets: one build of every kernel for each. AVX-512 without BF16 conversion uses V3: at the speed of memory it makes no difference.
@@ -49,7 +49,11 @@ void kern_for(int nthreads, int64_t n, void (*fn)(void *ctx, int64_t lo, int64_t
 // The kernels, by instruction set.
 typedef const kern_fn kern_table[KERN_ISAS];
 #define KERN_LIST(X) \
-	X(bn_fwd) X(bn_bwd) X(bn_infer)
+	X(bn_fwd) X(bn_bwd) X(bn_infer) \
+	X(relu) X(relu_bwd) X(add) X(map) X(convert) \
+	X(sgd) X(adamw) X(sumsq) X(lars) X(scale) \
+	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(topk) \
+	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill)
 
 #define KERN_EXTERN(name) extern kern_table kern_##name;
 KERN_LIST(KERN_EXTERN)

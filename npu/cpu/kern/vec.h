@@ -13,7 +13,7 @@ typedef uint16_t ISA(HU) __attribute__((vector_size(2 * VL), aligned(2), may_ali
 #define U ISA(U)
 #define I ISA(I)
 
-INLINE V ISA(splat)(float x) { return x - (V){}; }
+INLINE V ISA(splat)(float x) { return x - (V){0}; }
 INLINE V ISA(select)(I mask, V a, V b) { return (V)((mask & (I)a) | (~mask & (I)b)); }
 INLINE V ISA(vrelu)(V v) { return ISA(select)(v < (V){}, (V){}, v); } // keeps NaN
 
@@ -80,6 +80,50 @@ NOINLINE void ISA(stn_bf16)(uint16_t *p, V v, int n) {
 	uint16_t t[VL];
 	ISA(st_bf16)(t, v);
 	memcpy(p, t, (size_t)n * 2);
+}
+
+INLINE V ISA(vmax)(V a, V b) { return ISA(select)(a > b, a, b); } // b where either is NaN
+INLINE V ISA(vabs)(V v) { return (V)((I)v & 0x7fffffff); }
+INLINE V ISA(vsqrt)(V v) {
+#if VL == 16
+	return (V)_mm512_sqrt_ps((__m512)v);
+#elif VL == 8
+	return (V)_mm256_sqrt_ps((__m256)v);
+#elif defined(__SSE2__)
+	return (V)_mm_sqrt_ps((__m128)v);
+#else
+	for (int i = 0; i < VL; i++) v[i] = sqrtf(v[i]);
+	return v;
+#endif
+}
+
+// e^v to about 1 ulp: v = k ln 2 + r, a polynomial for e^r (Taylor's, |r| ≤ 0.35, next term 2e-8 relative), and k into the exponent in two
+// halves, so that results reach down to denormals. Overflow gives infinity, NaN stays.
+INLINE V ISA(vexp)(V v) {
+	V x = ISA(select)(v > 89, ISA(splat)(89), v);
+	x = ISA(select)(x < -104, ISA(splat)(-104), x);
+	V k = (x * 1.44269504f + 12582912.0f) - 12582912.0f; // round to integer
+	V r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+	V p = ISA(splat)(1.0f / 5040);
+	p = p * r + 1.0f / 720;
+	p = p * r + 1.0f / 120;
+	p = p * r + 1.0f / 24;
+	p = p * r + 1.0f / 6;
+	p = p * r + 0.5f;
+	p = p * r + 1;
+	p = p * r + 1;
+	I e = __builtin_convertvector(k, I), h = e >> 1;
+	p = p * (V)((h + 127) << 23) * (V)((e - h + 127) << 23);
+	return ISA(select)(v != v, v, p);
+}
+
+// tanh by e^2x, and near 0, where that cancels, by its series.
+INLINE V ISA(vtanh)(V v) {
+	V a = ISA(vabs)(v), s = v * v;
+	V big = 1 - 2 / (ISA(vexp)(a + a) + 1);
+	V small = a * (1 + s * (-1.0f / 3 + s * (2.0f / 15 + s * (-17.0f / 315 + s * (62.0f / 2835)))));
+	V t = ISA(select)(a < 0.3f, small, big);
+	return (V)((I)t | ((I)v & (I)ISA(splat)(-0.0f)));
 }
 
 // Lanes n… become 0.

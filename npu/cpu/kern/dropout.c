@@ -1,0 +1,4 @@
+#define KERN_SRC "dropout.inc"
+#include "isa.h"
+
+TABLE(dropout);

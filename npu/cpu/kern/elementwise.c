@@ -1,0 +1,9 @@
+#define KERN_SRC "elementwise.inc"
+#include "elementwise.h"
+#include "isa.h"
+
+TABLE(relu);
+TABLE(relu_bwd);
+TABLE(add);
+TABLE(map);
+TABLE(convert);

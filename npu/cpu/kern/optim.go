@@ -1,0 +1,60 @@
+//go:build cgo
+
+package kern
+
+import "github.com/gotrain/gotrain/npu"
+
+func init() {
+	register(npu.SGD, func(op npu.Op) *Call {
+		a := op.Attrs
+		has := a.Bool("has_momentum")
+		c := flatF32("sgd", op, bit(a.Bool("nesterov"), 1)|bit(a.Bool("decoupled"), 2)|bit(has, 4), op.In...)
+		return c.places(map[bool][]int{false: {1}, true: {1, 3}}[has])
+	})
+	register(npu.AdamW, func(op npu.Op) *Call {
+		return flatF32("adamw", op, bit(op.Attrs.Bool("coupled"), 1), op.In...).places([]int{1, 3, 4})
+	})
+	register(npu.LARS, func(op npu.Op) *Call {
+		if op.In[4].DType != npu.F64 || op.In[5].DType != npu.F64 {
+			return nil
+		}
+		return flatF32("lars", op, bit(op.Attrs.Bool("skip"), 1), op.In[:4]...).places([]int{1, 3})
+	})
+	register(npu.SumSq, prepareSumSq)
+	register(npu.Scale, prepareScale)
+}
+
+// flatF32 is the Call of an optimizer: hyper first, then vectors, of which op.In[1] gives the length.
+func flatF32(kernel string, op npu.Op, flags int, in ...npu.Desc) *Call {
+	if !plainF32(in...) || !plainF32(op.Out...) {
+		return nil
+	}
+	return &Call{kernel: kernel, flags: flags, n: []int64{op.In[1].Shape.Elems()}}
+}
+
+// places says which inputs the outputs lie on: kinds.go has them in place, so the kernel looks at the inputs only.
+func (c *Call) places(inputs []int) *Call {
+	if c != nil {
+		c.inplace = inputs
+	}
+	return c
+}
+
+func prepareSumSq(op npu.Op) *Call {
+	if !plainF32(op.In[0]) || op.Out[0].Layout != npu.Plain {
+		return nil
+	}
+	n := op.In[0].Shape.Elems()
+	c := &Call{kernel: "sumsq", n: []int64{n}, slots: []int{0, 1}, workspace: (n + 1023) / 1024 * 16}
+	if len(op.In) == 2 {
+		c.slots, c.inplace = []int{0, -1, 1}, []int{1}
+	}
+	return c
+}
+
+func prepareScale(op npu.Op) *Call {
+	if !plainF32(op.In...) || !plainF32(op.Out...) {
+		return nil
+	}
+	return &Call{kernel: "scale", n: []int64{op.In[1].Shape.Elems()}}
+}

@@ -1,0 +1,5 @@
+#define KERN_SRC "pool.inc"
+#include "isa.h"
+
+TABLE(gap);
+TABLE(gap_bwd);

@@ -1,0 +1,6 @@
+#define KERN_SRC "reduce.inc"
+#include "kern.h"
+enum { RED_SUM, RED_MEAN, RED_MAX };
+#include "isa.h"
+
+TABLE(reduce);
