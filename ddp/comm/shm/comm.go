@@ -21,6 +21,7 @@ type Comm struct {
 	heap       heap
 	base       time.Time // origin of the clock
 	smallBytes int64
+	looks      int  // at the flags before anything else
 	crowded    bool // more ranks than processors: looking at flags would only keep the others from running
 
 	mu      sync.Mutex
@@ -40,6 +41,7 @@ type Comm struct {
 	wg   sync.WaitGroup
 
 	// Of the driver only.
+	fenced  uint32 // see fence
 	scratch call   // a call that may be over before it returns
 	round   uint64 // last round that this rank published
 	slots   uint32 // staging slots used so far
@@ -84,9 +86,9 @@ func (c *Comm) settle() {
 	for _, w := range union {
 		n += bits.OnesCount64(w)
 	}
-	c.crowded, c.smallBytes = n < c.size, smallRoomy
+	c.crowded, c.smallBytes, c.looks = n < c.size, smallRoomy, 100
 	if c.crowded {
-		c.smallBytes = smallCrowded
+		c.smallBytes, c.looks = smallCrowded, 0
 	}
 }
 

@@ -94,6 +94,9 @@ func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (com
 	if over && err == nil {
 		c.scratch.account()
 		transfer, waited := c.scratch.took()
+		if transfer|waited == 0 {
+			return untimedCall, nil
+		}
 		return &finished{transfer, waited}, nil
 	}
 	own := new(call)
@@ -250,6 +253,8 @@ func (k *call) stamp() {
 
 // finished is the handle of a call that was complete when it returned.
 type finished struct{ transfer, waited time.Duration }
+
+var untimedCall = &finished{}
 
 func (f *finished) Wait(context.Context) error                           { return nil }
 func (f *finished) Done() <-chan struct{}                                { return closedChan() }

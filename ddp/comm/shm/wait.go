@@ -16,11 +16,12 @@ import (
 //
 //	sleeper                         publisher
 //	sleepers++                      store own flag
-//	g = count                       if sleepers > 0 and all flags are there:
-//	flags there? then do not sleep     count++, wake all
-//	sleep while count == g
+//	g = count                       (look for the others' flags a little)
+//	flags there? then do not sleep  fence
+//	sleep while count == g          if sleepers > 0 and all flags are there:
+//	                                   count++, wake all
 //
-// All accesses are sequentially consistent atomics. If the publisher sees sleepers == 0, the sleeper's look at the flags comes later and sees
+// All accesses but the publisher's store are sequentially consistent atomics; the fence makes up for that one. If the publisher sees sleepers == 0, the sleeper's look at the flags comes later and sees
 // the publisher's. If two ranks publish last at the same time, at least one of them sees all flags. Only the last to arrive wakes, so a
 // round of w ranks costs one system call to wake and w-1 to sleep. Sleep is cut in slices, in which the sleeper looks for trouble.
 
@@ -51,9 +52,13 @@ func (c *Comm) ringAll() {
 	}
 }
 
-// publish says that this rank has reached the next round. Fields of the line other than round must be set.
-func (c *Comm) publish(l *line) {
-	atomic.StoreUint64(&l.round, c.round)
+// publish says that this rank has reached the next round. Fields of the line other than round must be set. await must follow: it
+// wakes the sleepers.
+func (c *Comm) publish(l *line) { storeRelease(&l.round, c.round) }
+
+// wakeSleepers is the second half of publish.
+func (c *Comm) wakeSleepers() {
+	c.fence()
 	if b := &c.v.hdr.bell; atomic.LoadUint32(&b.sleepers) > 0 && c.reached() {
 		atomic.AddUint32(&b.count, 1)
 		wakeAll(&b.count)
@@ -82,13 +87,13 @@ func (c *Comm) missing() (ranks []int) {
 
 // await blocks until all ranks reached the round. ok is false if mode or ctx do not allow to go on.
 func (c *Comm) await(k *call, m mode, ctx context.Context) (ok bool, err error) {
-	if c.reached() {
-		return true, nil
+	there := c.reached()
+	for i := 0; i < c.looks && !there; i++ {
+		there = c.reached()
 	}
-	for range 100 { // as long as a look at the clock takes
-		if c.reached() {
-			return true, nil
-		}
+	c.wakeSleepers()
+	if there {
+		return true, nil
 	}
 	k.stamp()
 	ok, err = c.awaitLonger(k, m, ctx)
