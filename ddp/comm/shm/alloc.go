@@ -46,12 +46,14 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	}
 	size := align(bytes, pageBytes)
 	base := c.take(size)
-	if err := reserve(c.files.heap, base, size); err != nil {
-		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, spaceError(c.files.heap, size, err))
-	}
-	mem, err := c.heap.mapped(c.files.heap, base, size, true)
+	mem, err := c.heap.mapped(c.files.heap, base, size)
 	if err != nil {
-		release(c.files.heap, base, size)
+		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, err)
+	}
+	// Mapping has filled the range if it could, with large pages if it could; this makes sure of it, or fails.
+	if err := reserve(c.files.heap, base, size); err != nil {
+		err = spaceError(c.files.heap, size, err)
+		c.heap.drop(c.files.heap, base)
 		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, err)
 	}
 	return &buffer{c: c, base: base, bytes: bytes, mem: mem[:bytes:bytes]}, nil
@@ -78,7 +80,7 @@ type heap struct {
 }
 
 // mapped maps a region once. Peers' regions are mapped at their first use in a collective.
-func (h *heap) mapped(fd int, base, bytes int64, own bool) ([]byte, error) {
+func (h *heap) mapped(fd int, base, bytes int64) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if m, ok := h.regions[base]; ok {
@@ -88,7 +90,7 @@ func (h *heap) mapped(fd int, base, bytes int64, own bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.warm(own)
+	m.warm()
 	if h.regions == nil {
 		h.regions = map[int64]mapping{}
 	}
@@ -128,7 +130,7 @@ func (c *Comm) where(m comm.Mem) (off, base, bytes int64) {
 func (c *Comm) reach(rank int, l *line) (unsafe.Pointer, error) {
 	near := &c.near[rank]
 	if near.base != l.base || near.mem == nil {
-		mem, err := c.heap.mapped(c.files.heap, l.base, l.bytes, false)
+		mem, err := c.heap.mapped(c.files.heap, l.base, l.bytes)
 		if err != nil {
 			return nil, err
 		}

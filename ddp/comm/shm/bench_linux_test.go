@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +13,11 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/npu"
+	"golang.org/x/sys/unix"
 )
 
 // BenchmarkAllReduce measures float32 sums between processes, in memory from Alloc: median of 11 repeats, as the reference
-// programs do. GB/s is bytes of one rank ÷ time.
+// programs do, each process on a processor of its own. GB/s is bytes of one rank ÷ time.
 //
 //	go test -run xxx -bench AllReduce -benchtime 1x ./ddp/comm/shm
 func BenchmarkAllReduce(b *testing.B) {
@@ -50,6 +52,23 @@ func measure(b *testing.B, ranks int, bytes int64) float64 {
 		b.Fatal(err)
 	}
 	return us
+}
+
+// pin binds this process to one processor, as gotrain's launcher does.
+func pin(rank int) error {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	var set unix.CPUSet
+	set.Set(rank % runtime.NumCPU())
+	for _, t := range tasks {
+		id, _ := strconv.Atoi(t.Name())
+		if err := unix.SchedSetaffinity(id, &set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // bench is one rank of the measurement.

@@ -155,6 +155,7 @@ func initialise(f files, size int) error {
 	defer m.unmap()
 	v := viewOf(m.mem, size)
 	v.hdr.version, v.hdr.size, v.hdr.next = version, uint32(size), uint64(l.end)
+	v.block[0].pid = uint32(os.Getpid())
 	if f.heap != f.control && f.heap >= 0 {
 		if v.hdr.nonce, err = sign(f.heap); err != nil {
 			return err
@@ -203,6 +204,9 @@ func (c *Comm) meet(ctx context.Context, begin time.Time) error {
 			sleepOn(&h.count, g, slice)
 		}
 		atomic.AddUint32(&h.sleepers, ^uint32(0))
+		if atomic.LoadUint32(&h.attached) >= uint32(c.size) {
+			break
+		}
 		if err := c.abortError("join"); err != nil {
 			return err
 		}

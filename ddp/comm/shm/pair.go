@@ -132,7 +132,7 @@ func (l *laneState) transfer(k *call, its *line) error {
 	case giver < 0 && taker < 0:
 		return l.ring(k)
 	case (giver >= 0) != l.send: // the peer's memory is shared and this side moves
-		mem, err := c.heap.mapped(c.files.heap, its.base, its.bytes, false)
+		mem, err := c.heap.mapped(c.files.heap, its.base, its.bytes)
 		if err != nil {
 			return c.breakWith(err)
 		}

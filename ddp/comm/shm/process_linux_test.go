@@ -32,9 +32,11 @@ var roles = map[string]func(ctx context.Context, cfg Config) error{
 	"worker": func(ctx context.Context, cfg Config) error {
 		return withComm(ctx, cfg, commtest.Worker)
 	},
-	"loop":  func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, loop) },
-	"join":  func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, nil) },
-	"bench": func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, bench) },
+	"loop": func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, loop) },
+	"join": func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, nil) },
+	"bench": func(ctx context.Context, cfg Config) error {
+		return errors.Join(pin(cfg.Rank), withComm(ctx, cfg, bench))
+	},
 }
 
 func TestMain(m *testing.M) {

@@ -71,8 +71,8 @@ func mapRange(fd int, off, n int64) (mapping, error) {
 	return mapping{mem: unsafe.Slice((*byte)(p), n)}, nil
 }
 
-func (m *mapping) unmap()    { *m = mapping{} }
-func (m *mapping) warm(bool) {}
+func (m *mapping) unmap() { *m = mapping{} }
+func (m *mapping) warm()  {}
 
 func lock(int, int) error     { return nil }
 func held(int, int, int) bool { return true }
