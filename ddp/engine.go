@@ -57,6 +57,10 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := e.alloc(); err != nil {
 		return nil, err
 	}
+	if err := e.touch(ctx); err != nil {
+		e.mem.Free()
+		return nil, err
+	}
 	n := len(plan.Buckets)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.issue = make(chan ready, n)
@@ -107,6 +111,20 @@ func (e *Engine) alloc() (err error) {
 		for _, pl := range b.Places {
 			e.grads[pl.Param] = comm.Mem{Ptr: at.At(pl.Offset), Elems: e.plan.Params[pl.Param].Elems, DType: b.DType}
 		}
+	}
+	return nil
+}
+
+// touch reduces the zeros in gradient memory once, so that the transport makes its connections and mappings now and not in the first step.
+func (e *Engine) touch(ctx context.Context) error {
+	if e.plan.Bytes == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	all := comm.Mem{Ptr: npu.Ptr{Buf: e.mem}, Elems: e.plan.Bytes, DType: npu.U8}
+	if err := comm.Wait(ctx)(e.comm.AllReduce(ctx, all, comm.Sum)); err != nil {
+		return fmt.Errorf("ddp: rank %d: before the first step: %w", e.comm.Rank(), err)
 	}
 	return nil
 }

@@ -7,7 +7,15 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/comm/commtest"
 )
+
+func TestSuite(t *testing.T) {
+	commtest.Run(t, commtest.Transport{
+		New:   func(*testing.T, int) []comm.Communicator { return []comm.Communicator{New()} },
+		Ranks: []int{1},
+	})
+}
 
 func TestCopies(t *testing.T) {
 	ctx := context.Background()
