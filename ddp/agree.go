@@ -65,7 +65,7 @@ func (e *Engine) Vote(ctx context.Context, v Vote) (Verdict, error) {
 	step := s.number
 	e.mu.Unlock()
 	out, err := e.poll(ctx, step, v)
-	if err == nil {
+	if err == nil && len(e.bkts) > 0 {
 		e.voted <- struct{}{} // room for one; the issuer takes it before the first bucket
 	}
 	return out, err

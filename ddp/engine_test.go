@@ -541,3 +541,51 @@ func TestAllocations(t *testing.T) {
 		}))
 	}
 }
+
+// TestVote: with VoteFirst no bucket is reduced before the vote, which comes back while gradients are still missing.
+func TestVote(t *testing.T) {
+	ctx := context.Background()
+	succeed(t, ranks(t, group(t, 2), func(c comm.Communicator) error {
+		e, err := ddp.New(ctx, ddp.Config{Comm: c, Params: params(70000, 80000), BucketMB: 0.3, FirstBucketMB: 0.3, VoteFirst: true})
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		for step := range int64(3) {
+			if err := errors.Join(e.Begin(step, true), e.Ready(0)); err != nil {
+				return err
+			}
+			time.Sleep(5 * time.Millisecond)
+			before := c.Stats().Calls
+			v, err := e.Vote(ctx, ddp.Vote{Count: 3, NonFinite: c.Rank() == 1})
+			if err != nil {
+				return err
+			}
+			if v.Count != 6 || !slices.Equal(v.NonFinite, []int{1}) {
+				return fmt.Errorf("%+v", v)
+			}
+			if step == 0 && before > 3 { // New made up to three
+				return fmt.Errorf("%d calls before the vote", before)
+			}
+			if _, err := e.Vote(ctx, ddp.Vote{}); err == nil {
+				return errors.New("voted twice")
+			}
+			if err := e.Ready(1); err != nil {
+				return err
+			}
+			if _, err := e.Wait(ctx); err != nil {
+				return err
+			}
+			if _, err := e.Vote(ctx, ddp.Vote{}); err == nil {
+				return errors.New("voted outside of a step")
+			}
+		}
+		if err := errors.Join(e.Begin(3, true), e.Ready(0), e.Ready(1)); err != nil {
+			return err
+		}
+		if _, err := e.Wait(ctx); err == nil || !strings.Contains(err.Error(), "Vote") {
+			return fmt.Errorf("Wait without a vote: %v", err)
+		}
+		return nil
+	}))
+}

@@ -158,6 +158,11 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 		e.mu.Unlock()
 		e.fail(err)
 		return e.stats, err
+	case e.cfg.VoteFirst && !s.voted:
+		err := fmt.Errorf("ddp: rank %d step %d: Wait without a Vote\nhint: with Config.VoteFirst every reduced step needs one", e.comm.Rank(), s.number)
+		e.mu.Unlock()
+		e.fail(err)
+		return e.stats, err
 	}
 	number := s.number
 	e.mu.Unlock()

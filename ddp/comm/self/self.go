@@ -1,8 +1,3 @@
-// Package self is the communicator of a group of one rank: collectives copy where in and out differ and are otherwise
-// nothing. It lets a program that knows only ddp run alone, with the same checks of its arguments.
-//
-//	c := self.New()
-//	defer c.Close()
 package self
 
 import (
@@ -58,7 +53,7 @@ func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.H
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("comm: %v: %w", call, err)
 	}
-	if in.Elems > 0 {
+	if in.Elems > 0 && in.Ptr != out.Ptr {
 		dst, src := out.Host(), in.Host()
 		if dst == nil || src == nil {
 			return nil, fmt.Errorf("comm: %v: the host cannot reach this memory", call)
