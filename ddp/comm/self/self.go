@@ -53,7 +53,8 @@ func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.H
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("comm: %v: %w", call, err)
 	}
-	if in.Elems > 0 && in.Ptr != out.Ptr {
+	two := call.Kind == comm.ReduceScatter || call.Kind == comm.AllGather || call.Kind == comm.AllToAll
+	if two && in.Elems > 0 { // the others leave memory as it is, wherever it is
 		dst, src := out.Host(), in.Host()
 		if dst == nil || src == nil {
 			return nil, fmt.Errorf("comm: %v: the host cannot reach this memory", call)
