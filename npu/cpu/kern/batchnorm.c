@@ -1,4 +1,4 @@
-#define KERN_SRC "batchnorm.inc"
+#define KERN_SRC "batchnorm_isa.h"
 #include "batchnorm.h"
 #include "isa.h"
 
@@ -28,7 +28,7 @@ bn_cut bn_cut_of(const kern_cmd *c) {
 
 int64_t bn_workspace(const kern_cmd *c) {
 	bn_cut t = bn_cut_of(c);
-	return t.groups * t.items * 2 * t.width * 4 + 3 * (t.c + 16) * 4;
+	return t.groups * t.items * 2 * t.width * 4 + 5 * (t.c + 16) * 4;
 }
 
 static void both(void *ctx, int64_t lo, int64_t hi) {
@@ -65,7 +65,12 @@ void bn_two_pass(bn_pass *p, int nthreads) {
 	p->t = bn_cut_of(p->cmd);
 	p->sums = p->cmd->ws;
 	float *par = p->sums + p->t.groups * p->t.items * 2 * p->t.width;
-	for (int i = 0; i < 3; i++) p->par[i] = par + i * (p->t.c + 16);
+	for (int i = 0; i < 5; i++) p->par[i] = par + i * (p->t.c + 16);
+	if (p->cmd->flags & BN_OWN)
+		for (int64_t ch = 0; ch < p->t.c; ch++) {
+			void **v = p->cmd->p;
+			bn_factors(((float *)v[2])[ch], ((float *)v[3])[ch], ((float *)v[4])[ch], ((float *)v[5])[ch], p->par[3] + ch, p->par[4] + ch);
+		}
 	// A group is a small part of the tensor, so that its second pass finds it in the cache; worth it if the groups occupy the threads evenly.
 	if (p->t.groups > 1 && (p->t.groups % nthreads == 0 || p->t.groups >= 8 * nthreads)) {
 		kern_for(nthreads, p->t.groups, both, p);
@@ -106,10 +111,9 @@ void bn_merge_fwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1) {
 		}
 		for (int64_t j = 0; j < w; j++) {
 			int64_t ch = g * t->width + c0 + j;
-			double r = 1 / sqrt(sq[j] / m + eps), a = gamma[ch] * r;
+			double r = 1 / sqrt(sq[j] / m + eps);
 			double new_mean = (1 - momentum) * rm[ch] + momentum * mu[j], new_var = (1 - momentum) * rv[ch] + momentum * sq[j] / (m - 1);
-			p->par[0][ch] = (float)a;
-			p->par[1][ch] = (float)(beta[ch] - mu[j] * a);
+			bn_factors(gamma[ch], beta[ch], (float)mu[j], (float)r, &p->par[0][ch], &p->par[1][ch]);
 			if (mean) mean[ch] = (float)mu[j];
 			if (rstd) rstd[ch] = (float)r;
 			if (rm2) rm2[ch] = (float)new_mean;

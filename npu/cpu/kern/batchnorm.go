@@ -66,6 +66,7 @@ func prepareBatchNormBwd(op npu.Op) *Call {
 		return nil
 	}
 	c.slots = []int{0, 1, 2, 3, 4, 5}
+	c.flags |= bit(op.Attrs.Bool("relu") && op.Attrs.Bool("own_y") && !op.Attrs.Bool("add"), C.BN_OWN)
 	if op.Attrs.Bool("relu") {
 		c.slots = append(c.slots, 6)
 	}

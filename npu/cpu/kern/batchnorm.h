@@ -7,7 +7,8 @@
 #define KERN_BATCHNORM_H
 #include "kern.h"
 
-enum { BN_RELU = 1, BN_ADD = 2, BN_SUM = 4 };
+// BN_OWN: y is the forward kernel's relu of the same x, so its sign is known from x.
+enum { BN_RELU = 1, BN_ADD = 2, BN_SUM = 4, BN_OWN = 8 };
 
 typedef struct {
 	int64_t groups, items, width; // items per group; width is the channels per item
@@ -34,11 +35,30 @@ struct bn_pass {
 	bn_cut t;
 	kern_cmd *cmd;
 	float *sums;
-	float *par[3]; // per channel: factors for the second pass
+	float *par[5]; // per channel: factors for the second pass; the last two for BN_OWN
 	void (*first)(const bn_pass *p, int64_t g, int64_t i);
 	void (*merge)(const bn_pass *p, int64_t g, int64_t c0, int64_t c1); // channels c0…c1-1 of the group
 	void (*second)(const bn_pass *p, int64_t g, int64_t i);
 };
+
+// Where backward finds an item's data, and the parameters of its first channel.
+typedef struct {
+	const void *dy, *dy2, *x, *y;
+	void *dx, *dres;
+	const float *mean, *ma, *mb;
+} bn_place;
+
+// Arguments of backward: dy, x, gamma, beta, mean, rstd, y, dy2, dx, dgamma, dbeta, dres.
+static inline bn_place bn_place_of(const bn_pass *p, int64_t g, int64_t i, int64_t size, int64_t *rows) {
+	int64_t at = bn_item(&p->t, g, i, rows) * size, ch = g * p->t.width;
+	char *const *v = (char *const *)p->cmd->p;
+	// Absent arguments give addresses that nobody uses.
+	return (bn_place){.dy = v[0] + at, .x = v[1] + at, .y = v[6] + at, .dy2 = v[7] + at, .dx = v[8] + at, .dres = v[11] + at,
+	                  .mean = (const float *)v[4] + ch, .ma = p->par[3] + ch, .mb = p->par[4] + ch};
+}
+
+enum { MASK_NONE, MASK_Y, MASK_X };
+static inline int bn_mask(int flags) { return flags & BN_OWN ? MASK_X : flags & BN_RELU ? MASK_Y : MASK_NONE; }
 
 // bn_two_pass runs first over all items, merge, then second.
 void bn_two_pass(bn_pass *p, int nthreads);
@@ -47,5 +67,13 @@ int64_t bn_workspace(const kern_cmd *c);
 // Merges for forward and backward.
 void bn_merge_fwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1);
 void bn_merge_bwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1);
+
+// The factors of normalisation, x*a + b, of one channel. Forward and backward must agree on them to the last bit (BN_OWN), so both start from mean
+// and rstd as they are stored.
+static inline void bn_factors(float gamma, float beta, float mean, float rstd, float *a, float *b) {
+	double k = (double)gamma * rstd;
+	*a = (float)k;
+	*b = (float)(beta - mean * k);
+}
 
 #endif

@@ -3,10 +3,12 @@
 package kern_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
 // bnShapes: odd and even planes, few and many channels, tails for every vector length, more rows than one piece.
@@ -99,4 +101,37 @@ func bnBwd(t *testing.T, r *rand.Rand, x npu.Desc, a npu.Attrs) {
 		alias[0] = places[0]
 	}
 	twin{op: op, in: [][]byte{nil, nil, nil, nil, nil, positive(x.Shape[1])}, alias: alias}.run(t, r)
+}
+
+// TestOwnY: with the promise own_y the mask is taken from x, without reading y; the result must be that of the mask from y to the last bit, in every
+// build of the kernels.
+func TestOwnY(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	bnCases(r, func(x npu.Desc, _ npu.Attrs) {
+		v := npu.D(npu.F32, x.Shape[1])
+		fwd := npu.Op{Kind: npu.BatchNorm, Attrs: npu.Attrs{"relu": true}, In: []npu.Desc{x, v, v, v, v}, Out: []npu.Desc{x, v, v, v, v}}
+		bwd := npu.Op{Kind: npu.BatchNormBwd, Attrs: npu.Attrs{"relu": true, "sum": r.IntN(2) == 0}, In: []npu.Desc{x, x, v, v, v, v, x}, Out: []npu.Desc{x, v, v}}
+		if bwd.Attrs.Bool("sum") {
+			bwd.In = append(bwd.In, x)
+		}
+		own := bwd.Clone()
+		own.Attrs = bwd.Attrs.Clone()
+		own.Attrs["own_y"] = true
+		args := [][]byte{random(r, x), random(r, v), random(r, v), random(r, v), positive(x.Shape[1])}
+		for isa := range kern.ISAs() {
+			f, _ := kern.PrepareFor(fwd, isa)
+			y := twin{op: fwd}.exec(t, f, args, 1)
+			in := [][]byte{random(r, x), args[0], args[1], args[2], y[1], y[2], y[0], random(r, x)}[:len(bwd.In)]
+			a, _ := kern.PrepareFor(bwd, isa)
+			b, _ := kern.PrepareFor(own, isa)
+			want := twin{op: bwd}.exec(t, a, in, 1)
+			clear(in[6]) // nobody looks
+			got := twin{op: own}.exec(t, b, in, 2)
+			for i := range want {
+				if !bytes.Equal(want[i], got[i]) {
+					t.Fatalf("%s: output %d differs from the mask by y", own, i)
+				}
+			}
+		}
+	})
 }

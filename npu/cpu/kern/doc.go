@@ -15,8 +15,11 @@
 //
 // Activations are F32 or BF16 (arithmetic is float32; rounding to nearest even), all of one op alike where kinds.go says "act". Layouts of [N C H W]: Plain, [NHWC] (channels innermost) and
 // [NChw16c] (blocks of 16 channels; C must be a multiple). Elementwise ops take any of them if all arguments agree.
-// Ops that move or broadcast elements take Plain only, but for concat, which takes any layout that all share, and convert, which also copies between Plain and the
-// others. MaxPool and the convolutions are oneDNN's.
+// Ops that move or broadcast elements take Plain only, but for concat, which takes any layout that all share. Copies from one layout to another, pooling
+// windows, matmul and convolutions are oneDNN's.
+//
+// batchnorm_bwd knows one more attribute than kinds.go, own_y: the promise that y was made by this package's batchnorm from the same x, gamma, beta, mean
+// and rstd, without add. The mask is then computed from x, and y is not read, which saves two of seven passes over memory.
 //
 // # Numbers
 //

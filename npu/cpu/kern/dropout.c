@@ -1,4 +1,4 @@
-#define KERN_SRC "dropout.inc"
+#define KERN_SRC "dropout_isa.h"
 #include "isa.h"
 
 TABLE(dropout);

@@ -1,4 +1,4 @@
-#define KERN_SRC "elementwise.inc"
+#define KERN_SRC "elementwise_isa.h"
 #include "elementwise.h"
 #include "isa.h"
 

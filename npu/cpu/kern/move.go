@@ -96,7 +96,7 @@ func prepareConcat(op npu.Op) *Call {
 	if !alike(args(op)...) || len(op.In) >= maxArgs {
 		return nil
 	}
-	s, _, ok := physical(y)
+	s, ok := physical(y)
 	if !ok {
 		return nil
 	}
@@ -106,7 +106,7 @@ func prepareConcat(op npu.Op) *Call {
 	}
 	c := &Call{kernel: "concat", n: []int64{int64(len(op.In)), npu.Shape(s[:axis]).Elems()}}
 	for _, x := range op.In {
-		xs, _, ok := physical(x)
+		xs, ok := physical(x)
 		if !ok {
 			return nil
 		}
@@ -131,54 +131,17 @@ func prepareFill(op npu.Op) *Call {
 	return &Call{kernel: "fill", n: []int64{y.Shape.Elems(), int64(y.DType.Size()), int64(bits)}}
 }
 
-// physical is x as its memory has it: extents from outermost to innermost, and the strides that a plain tensor of its shape has along them.
-func physical(x npu.Desc) (s npu.Shape, plain []int64, ok bool) {
-	st := strides(x.Shape)
+// physical is the extents of x from outermost to innermost in memory.
+func physical(x npu.Desc) (s npu.Shape, ok bool) {
 	if x.Layout == npu.Plain {
-		return x.Shape, st, true
+		return x.Shape, true
 	}
 	if _, _, ok := order(x); !ok {
-		return nil, nil, false
+		return nil, false
 	}
 	n, c, h, w := x.Shape[0], x.Shape[1], x.Shape[2], x.Shape[3]
 	if x.Layout == NHWC {
-		return npu.Shape{n, h, w, c}, []int64{st[0], st[2], st[3], st[1]}, true
+		return npu.Shape{n, h, w, c}, true
 	}
-	return npu.Shape{n, c / 16, h, w, 16}, []int64{st[0], 16 * st[1], st[2], st[3], st[1]}, true
-}
-
-// prepareRelayout copies between layouts, one of which is plain.
-func prepareRelayout(op npu.Op) *Call {
-	x, y := op.In[0], op.Out[0]
-	if x.Layout == y.Layout && flat(x, y) {
-		return strided(y, npu.Shape{int(x.Shape.Elems())}, []int64{1}, 0, []int64{1}, 0, false)
-	}
-	switch {
-	case x.Layout == npu.Plain:
-		s, plain, ok := physical(y)
-		if !ok {
-			return nil
-		}
-		return strided(y, s, plain, 0, strides(s), 0, false)
-	case y.Layout == npu.Plain:
-		s, plain, ok := physical(x)
-		if !ok {
-			return nil
-		}
-		return ordered(y, s, strides(s), plain)
-	}
-	return nil
-}
-
-// ordered is strided with the axes in the order of y's strides, so that y is written from front to back.
-func ordered(y npu.Desc, s npu.Shape, sx, sy []int64) *Call {
-	s, sx, sy = s.Clone(), append([]int64{}, sx...), append([]int64{}, sy...)
-	for i := range s {
-		for j := i; j > 0 && sy[j] > sy[j-1]; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-			sx[j], sx[j-1] = sx[j-1], sx[j]
-			sy[j], sy[j-1] = sy[j-1], sy[j]
-		}
-	}
-	return strided(y, s, sx, 0, sy, 0, false)
+	return npu.Shape{n, c / 16, h, w, 16}, true
 }

@@ -1,4 +1,4 @@
-#define KERN_SRC "optim.inc"
+#define KERN_SRC "optim_isa.h"
 #include "kern.h"
 enum { SGD_NESTEROV = 1, SGD_DECOUPLED = 2, SGD_MOMENTUM = 4, ADAM_COUPLED = 1, LARS_SKIP = 1 };
 #include "isa.h"

@@ -1,4 +1,4 @@
-#define KERN_SRC "pool.inc"
+#define KERN_SRC "pool_isa.h"
 #include "isa.h"
 
 TABLE(gap);

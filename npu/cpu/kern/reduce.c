@@ -1,4 +1,4 @@
-#define KERN_SRC "reduce.inc"
+#define KERN_SRC "reduce_isa.h"
 #include "kern.h"
 enum { RED_SUM, RED_MEAN, RED_MAX };
 #include "isa.h"

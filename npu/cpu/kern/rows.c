@@ -1,4 +1,4 @@
-#define KERN_SRC "rows.inc"
+#define KERN_SRC "rows_isa.h"
 #include "kern.h"
 enum { ROWS_LOG = 1 };
 

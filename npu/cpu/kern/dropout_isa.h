@@ -14,12 +14,12 @@ INLINE I ISA(kept)(uint64_t seed, uint64_t i, uint64_t least) {
 
 #define E f32
 #define EL float
-#include "dropout_type.inc"
+#include "dropout_type.h"
 #undef E
 #undef EL
 #define E bf16
 #define EL uint16_t
-#include "dropout_type.inc"
+#include "dropout_type.h"
 #undef E
 #undef EL
 

@@ -131,44 +131,39 @@ static void FN(bn_norm)(const bn_pass *p, int64_t g, int64_t i) {
 	}
 }
 
-// Backward. g = dy + dy2?, 0 where y <= 0 if relu.
+// Backward. g = dy + dy2?, 0 where y <= 0 if mask is MASK_Y. If mask is MASK_X, y is known to be relu(x*ma + mb), and its memory is not read.
 
-INLINE V FN(bn_grad)(const EL *dy, const EL *dy2, const EL *y, int relu, int sum, int n) {
+INLINE V FN(bn_grad)(const EL *dy, const EL *dy2, const EL *y, V x, V ma, V mb, int mask, int sum, int n) {
 	V g = LD(dy);
 	if (sum) g += LD(dy2);
-	if (relu) g = ISA(select)(LD(y) <= (V){}, (V){}, g);
+	if (mask == MASK_X) g = ISA(select)(x * ma + mb <= (V){0}, (V){0}, g);
+	if (mask == MASK_Y) g = ISA(select)(LD(y) <= (V){0}, (V){0}, g);
 	return g;
 }
 
-// The common cases are compiled for themselves, the others decide in the loop.
-#define VARIANTS(flags, CASE)                                                                            \
-	switch (flags) {                                                                                     \
-	case 0: CASE(0, 0, 0); break;                                                                        \
-	case BN_RELU: CASE(1, 0, 0); break;                                                                  \
-	case BN_RELU | BN_SUM | BN_ADD: CASE(1, 1, 1); break;                                                \
-	default: CASE(((flags)&BN_RELU) != 0, ((flags)&BN_SUM) != 0, ((flags)&BN_ADD) != 0);                 \
-	}
-
 // First pass: Σ g and Σ g·(x-mean); g is written to dres if add.
-INLINE void FN(bn_dots_body)(const EL *dy, const EL *dy2, const EL *x, const EL *y, EL *dres, int64_t ld, V mean, V *s, V *q, int relu, int sum, int add, int R, int n) {
+INLINE void FN(bn_dots_body)(const bn_place *p, int64_t at, int64_t ld, V mean, V ma, V mb, V *s, V *q, int mask, int sum, int add, int R, int n) {
+	const EL *dy = (const EL *)p->dy + at, *dy2 = (const EL *)p->dy2 + at, *x = (const EL *)p->x + at, *y = (const EL *)p->y + at;
+	EL *dres = (EL *)p->dres + at;
 	V g[4];
 	UNROLL for (int u = 0; u < R; u++) {
-		g[u] = FN(bn_grad)(dy + u * ld, dy2 + u * ld, y + u * ld, relu, sum, n);
-		*s += g[u], *q += g[u] * (LD(x + u * ld) - mean);
+		V t = LD(x + u * ld);
+		g[u] = FN(bn_grad)(dy + u * ld, dy2 + u * ld, y + u * ld, t, ma, mb, mask, sum, n);
+		*s += g[u], *q += g[u] * (t - mean);
 	}
 	if (add) UNROLL for (int u = 0; u < R; u++) ST(dres + u * ld, g[u]);
 }
 
-INLINE void FN(bn_dots_tile)(const EL *dy, const EL *dy2, const EL *x, const EL *y, EL *dres, int64_t rows, int64_t ld, int64_t w, const float *mean, float *sums,
-                             float *dots, int relu, int sum, int add) {
+INLINE void FN(bn_dots_tile)(const bn_place *p, int64_t rows, int64_t ld, int64_t c0, int64_t w, float *sums, float *dots, int mask, int sum, int add) {
 	float s[TILE] ALIGNED, q[TILE] ALIGNED;
 	memset(s, 0, (size_t)w * 4), memset(q, 0, (size_t)w * 4);
+	const float *mean = p->mean + c0, *ma = p->ma + c0, *mb = p->mb + c0;
 #define BODY(u, R, N, j)                                                                                                                  \
 	{                                                                                                                                     \
 		int n = N;                                                                                                                        \
-		int64_t at = (r + (u)) * ld + (j);                                                                                                \
-		V ss = LDF(s + (j)), qq = LDF(q + (j));                                                                                           \
-		FN(bn_dots_body)(dy + at, dy2 + at, x + at, y + at, dres + at, ld, LDF(mean + (j)), &ss, &qq, relu, sum, add, R, n);              \
+		V ss = LDF(s + (j)), qq = LDF(q + (j)), aa = {0}, bb = {0};                                                                       \
+		if (mask == MASK_X) aa = LDF(ma + (j)), bb = LDF(mb + (j));                                                                       \
+		FN(bn_dots_body)(p, (r + (u)) * ld + c0 + (j), ld, LDF(mean + (j)), aa, bb, &ss, &qq, mask, sum, add, R, n);                      \
 		STF(s + (j), ss);                                                                                                                 \
 		STF(q + (j), qq);                                                                                                                 \
 	}
@@ -178,84 +173,103 @@ INLINE void FN(bn_dots_tile)(const EL *dy, const EL *dy2, const EL *x, const EL 
 	memcpy(dots, q, (size_t)w * 4);
 }
 
-INLINE void FN(bn_dots_plane)(const EL *dy, const EL *dy2, const EL *x, const EL *y, EL *dres, int64_t m, float mean, float *sums, float *dots, int relu, int sum, int add) {
-	V mm = ISA(splat)(mean), s[4] = {0}, q[4] = {0};
-#define BODY(R, N, i)                                                                                                                      \
-	UNROLL for (int u = 0; u < R; u++) {                                                                                                   \
-		int64_t at = (i) + u * VL;                                                                                                         \
-		FN(bn_dots_body)(dy + at, dy2 + at, x + at, y + at, dres + at, 0, mm, s + u, q + u, relu, sum, add, 1, N);                         \
-	}
+INLINE void FN(bn_dots_plane)(const bn_place *p, int64_t m, float *sums, float *dots, int mask, int sum, int add) {
+	V mm = ISA(splat)(*p->mean), s[4] = {0}, q[4] = {0}, aa = {0}, bb = {0};
+	if (mask == MASK_X) aa = ISA(splat)(*p->ma), bb = ISA(splat)(*p->mb);
+#define BODY(R, N, i) UNROLL for (int u = 0; u < R; u++) FN(bn_dots_body)(p, (i) + u * VL, 0, mm, aa, bb, s + u, q + u, mask, sum, add, 1, N);
 	SPAN(m, BODY);
 #undef BODY
 	*sums = ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
 	*dots = ISA(vsum)((q[0] + q[1]) + (q[2] + q[3]));
 }
 
+// The common cases are compiled for themselves (not in the baseline build), the others decide in the loop.
+#if VL == 4
+#define COMMON(CASE)
+#else
+#define COMMON(CASE)                                            \
+	case 0: CASE(MASK_NONE, 0, 0); break;                       \
+	case BN_RELU: CASE(MASK_Y, 0, 0); break;                    \
+	case BN_RELU | BN_OWN: CASE(MASK_X, 0, 0); break;           \
+	case BN_RELU | BN_SUM | BN_ADD: CASE(MASK_Y, 1, 1); break;
+#endif
+
 static void FN(bn_dots)(const bn_pass *p, int64_t g, int64_t i) {
-	int64_t rows, w = p->t.width, at = bn_item(&p->t, g, i, &rows);
-	const kern_cmd *c = p->cmd;
-	const EL *dy = (const EL *)c->p[0] + at, *x = (const EL *)c->p[1] + at, *y = (const EL *)c->p[6] + at, *dy2 = (const EL *)c->p[7] + at;
-	EL *dres = (EL *)c->p[11] + at;
-	const float *mean = (const float *)c->p[4] + g * w;
+	int64_t rows, w = p->t.width;
+	bn_place at = bn_place_of(p, g, i, sizeof(EL), &rows);
 	float *s = bn_sums(&p->t, p->sums, g, i);
+	int flags = p->cmd->flags;
 	if (p->t.layout == KERN_PLANES) {
-#define CASE(relu, sum, add) FN(bn_dots_plane)(dy, dy2, x, y, dres, rows, *mean, s, s + 1, relu, sum, add)
-		VARIANTS(c->flags, CASE)
+#define CASE(mask, sum, add) FN(bn_dots_plane)(&at, rows, s, s + 1, mask, sum, add)
+		switch (flags) {
+			COMMON(CASE)
+		default: CASE(bn_mask(flags), (flags & BN_SUM) != 0, (flags & BN_ADD) != 0);
+		}
 #undef CASE
 		return;
 	}
 	for (int64_t j = 0; j < w; j += TILE) {
 		int64_t tile = w - j < TILE ? w - j : TILE;
-#define CASE(relu, sum, add) FN(bn_dots_tile)(dy + j, dy2 + j, x + j, y + j, dres + j, rows, w, tile, mean + j, s + j, s + w + j, relu, sum, add)
-		VARIANTS(c->flags, CASE)
+#define CASE(mask, sum, add) FN(bn_dots_tile)(&at, rows, w, j, tile, s + j, s + w + j, mask, sum, add)
+		switch (flags) {
+			COMMON(CASE)
+		default: CASE(bn_mask(flags), (flags & BN_SUM) != 0, (flags & BN_ADD) != 0);
+		}
 #undef CASE
 	}
 }
+#undef COMMON
 
 // Second pass: dx = k·g + b·x + a. dx may be dy or dy2.
-INLINE void FN(bn_dx_body)(const EL *dy, const EL *dy2, const EL *x, const EL *y, EL *dx, int64_t ld, V k, V b, V a, int relu, int sum, int R, int n) {
+INLINE void FN(bn_dx_body)(const bn_place *p, int64_t at, int64_t ld, V k, V b, V a, V ma, V mb, int mask, int sum, int R, int n) {
+	const EL *dy = (const EL *)p->dy + at, *dy2 = (const EL *)p->dy2 + at, *x = (const EL *)p->x + at, *y = (const EL *)p->y + at;
+	EL *dx = (EL *)p->dx + at;
 	V t[4];
-	UNROLL for (int u = 0; u < R; u++) t[u] = FN(bn_grad)(dy + u * ld, dy2 + u * ld, y + u * ld, relu, sum, n) * k + (LD(x + u * ld) * b + a);
+	UNROLL for (int u = 0; u < R; u++) {
+		V v = LD(x + u * ld);
+		t[u] = FN(bn_grad)(dy + u * ld, dy2 + u * ld, y + u * ld, v, ma, mb, mask, sum, n) * k + (v * b + a);
+	}
 	UNROLL for (int u = 0; u < R; u++) ST(dx + u * ld, t[u]);
 }
 
-INLINE void FN(bn_dx_item)(const EL *dy, const EL *dy2, const EL *x, const EL *y, EL *dx, int64_t rows, int64_t w, const float *k, const float *b, const float *a, int planes,
-                           int relu, int sum) {
+INLINE void FN(bn_dx_item)(const bn_place *p, int64_t rows, int64_t w, const float *k, const float *b, const float *a, int planes, int mask, int sum) {
 	if (planes) {
-		V kk = ISA(splat)(*k), bb = ISA(splat)(*b), aa = ISA(splat)(*a);
-#define BODY(R, n, i) FN(bn_dx_body)(dy + (i), dy2 + (i), x + (i), y + (i), dx + (i), VL, kk, bb, aa, relu, sum, R, n)
+		V kk = ISA(splat)(*k), bb = ISA(splat)(*b), aa = ISA(splat)(*a), ma = {0}, mb = {0};
+		if (mask == MASK_X) ma = ISA(splat)(*p->ma), mb = ISA(splat)(*p->mb);
+#define BODY(R, n, i) FN(bn_dx_body)(p, i, VL, kk, bb, aa, ma, mb, mask, sum, R, n)
 		SPAN(rows, BODY);
 #undef BODY
 		return;
 	}
-#define BODY(u, R, N, j)                                                                                                                                  \
-	{                                                                                                                                                     \
-		int n = N;                                                                                                                                        \
-		int64_t at = (r + (u)) * w + (j);                                                                                                                 \
-		FN(bn_dx_body)(dy + at, dy2 + at, x + at, y + at, dx + at, w, LDF(k + (j)), LDF(b + (j)), LDF(a + (j)), relu, sum, R, n);                         \
+#define BODY(u, R, N, j)                                                                                                                         \
+	{                                                                                                                                            \
+		int n = N;                                                                                                                               \
+		V ma = {0}, mb = {0};                                                                                                                    \
+		if (mask == MASK_X) ma = LDF(p->ma + (j)), mb = LDF(p->mb + (j));                                                                        \
+		FN(bn_dx_body)(p, (r + (u)) * w + (j), w, LDF(k + (j)), LDF(b + (j)), LDF(a + (j)), ma, mb, mask, sum, R, n);                            \
 	}
 	ROWS(rows, w, BODY);
 #undef BODY
 }
 
 static void FN(bn_dx)(const bn_pass *p, int64_t g, int64_t i) {
-	int64_t rows, w = p->t.width, at = bn_item(&p->t, g, i, &rows);
-	const kern_cmd *c = p->cmd;
-	const EL *dy = (const EL *)c->p[0] + at, *x = (const EL *)c->p[1] + at, *y = (const EL *)c->p[6] + at, *dy2 = (const EL *)c->p[7] + at;
-	EL *dx = (EL *)c->p[8] + at;
+	int64_t rows, w = p->t.width;
+	bn_place at = bn_place_of(p, g, i, sizeof(EL), &rows);
 	const float *k = p->par[0] + g * w, *b = p->par[1] + g * w, *a = p->par[2] + g * w;
-	int flags = c->flags, planes = p->t.layout == KERN_PLANES;
-	if (flags & BN_ADD) dy = (const EL *)c->p[11] + at, flags = 0; // the first pass has written g there
-#define CASE(relu, sum, add) FN(bn_dx_item)(dy, dy2, x, y, dx, rows, w, k, b, a, planes, relu, sum)
+	int flags = p->cmd->flags, planes = p->t.layout == KERN_PLANES;
+	if (flags & BN_ADD) at.dy = at.dres, flags = 0; // the first pass has written g there
+#define CASE(mask, sum) FN(bn_dx_item)(&at, rows, w, k, b, a, planes, mask, sum)
 	switch (flags) {
-	case 0: CASE(0, 0, 0); break;
-	case BN_RELU: CASE(1, 0, 0); break;
-	default: CASE((flags & BN_RELU) != 0, 1, 0);
+	case 0: CASE(MASK_NONE, 0); break;
+#if VL != 4
+	case BN_RELU: CASE(MASK_Y, 0); break;
+	case BN_RELU | BN_OWN: CASE(MASK_X, 0); break;
+#endif
+	default: CASE(bn_mask(flags), (flags & BN_SUM) != 0);
 	}
 #undef CASE
 }
 
-#undef VARIANTS
 #undef COLUMNS
 #undef ROWS
 #undef TILE

@@ -5,12 +5,12 @@
 // n[0]: function, n[1]: divisor of the mean.
 #define E f32
 #define EL float
-#include "reduce_type.inc"
+#include "reduce_type.h"
 #undef E
 #undef EL
 #define E bf16
 #define EL uint16_t
-#include "reduce_type.inc"
+#include "reduce_type.h"
 #undef E
 #undef EL
 

@@ -1,12 +1,12 @@
 // Global average pooling for one instruction set. n: images, channels, plane, layout. A group of 16 channels of one image is one unit of work.
 #define E f32
 #define EL float
-#include "pool_type.inc"
+#include "pool_type.h"
 #undef E
 #undef EL
 #define E bf16
 #define EL uint16_t
-#include "pool_type.inc"
+#include "pool_type.h"
 #undef E
 #undef EL
 

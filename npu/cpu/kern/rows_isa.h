@@ -1,12 +1,12 @@
 // Ops on rows of classes, for one instruction set: the two element types, and what joins the rows.
 #define E f32
 #define EL float
-#include "rows_type.inc"
+#include "rows_type.h"
 #undef E
 #undef EL
 #define E bf16
 #define EL uint16_t
-#include "rows_type.inc"
+#include "rows_type.h"
 #undef E
 #undef EL
 

@@ -1,12 +1,12 @@
 // Batch normalisation for one instruction set: the two element types.
 #define E f32
 #define EL float
-#include "batchnorm_type.inc"
+#include "batchnorm_type.h"
 #undef E
 #undef EL
 #define E bf16
 #define EL uint16_t
-#include "batchnorm_type.inc"
+#include "batchnorm_type.h"
 #undef E
 #undef EL
 

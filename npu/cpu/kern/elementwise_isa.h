@@ -1,12 +1,12 @@
 // Elementwise ops for one instruction set.
 #define E f32
 #define EL float
-#include "elementwise_type.inc"
+#include "elementwise_type.h"
 #undef E
 #undef EL
 #define E bf16
 #define EL uint16_t
-#include "elementwise_type.inc"
+#include "elementwise_type.h"
 #undef E
 #undef EL
 
