@@ -120,7 +120,13 @@ func bar(x, top float64) string {
 
 func giga(n int64) float64 { return float64(n) / 1e9 }
 
-func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+// mib writes a number of bytes in MiB, with more digits where there is less.
+func mib(n int64) string {
+	if n < 10<<20 {
+		return fmt.Sprintf("%.3g MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
 
 // thousands writes 25557032 as 25,557,032.
 func thousands(n int64) string {
