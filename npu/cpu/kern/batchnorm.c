@@ -1,3 +1,5 @@
+//go:build cgo && linux && (amd64 || arm64)
+
 #define KERN_SRC "batchnorm_isa.h"
 #include "batchnorm.h"
 #include "isa.h"

@@ -1,3 +1,5 @@
+//go:build cgo && linux && (amd64 || arm64)
+
 #define KERN_SRC "dropout_isa.h"
 #include "isa.h"
 

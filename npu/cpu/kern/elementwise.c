@@ -1,3 +1,5 @@
+//go:build cgo && linux && (amd64 || arm64)
+
 #define KERN_SRC "elementwise_isa.h"
 #include "elementwise.h"
 #include "isa.h"

@@ -1,3 +1,5 @@
+//go:build cgo && linux && (amd64 || arm64)
+
 // Ops that move elements without looking at them: one build serves all instruction sets.
 #include "kern.h"
 #include <string.h>

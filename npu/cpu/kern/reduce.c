@@ -1,3 +1,5 @@
+//go:build cgo && linux && (amd64 || arm64)
+
 #define KERN_SRC "reduce_isa.h"
 #include "kern.h"
 enum { RED_SUM, RED_MEAN, RED_MAX };

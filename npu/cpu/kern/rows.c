@@ -1,3 +1,5 @@
+//go:build cgo && linux && (amd64 || arm64)
+
 #define KERN_SRC "rows_isa.h"
 #include "kern.h"
 enum { ROWS_LOG = 1 };

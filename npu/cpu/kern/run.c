@@ -1,3 +1,5 @@
+//go:build cgo && linux && (amd64 || arm64)
+
 #define _GNU_SOURCE
 #include "kern.h"
 #include <dlfcn.h>
