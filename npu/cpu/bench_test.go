@@ -147,3 +147,55 @@ func BenchmarkResNet50(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkWeights converts the weights of ResNet50 from the layout of their gradients, in f32, to those of the forward and backward convolutions.
+func BenchmarkWeights(b *testing.B) {
+	for _, lib := range libraries(b) {
+		for _, dt := range floatTypes {
+			b.Run(fmt.Sprintf("%s/%s", shortName(lib), dt), func(b *testing.B) {
+				d := open(b, npu.Options{Threads: 1, Extra: map[string]string{"onednn": lib, "layout": os.Getenv("LAYOUT")}})
+				g := newRig(b, d)
+				var ops []npu.Op
+				var bytes int64
+				for _, c := range resNet50(16) {
+					list := c.ops(dt)
+					master := must(d.Choose(list[2]))(b).Out[0]
+					for i := range 2 {
+						w := must(d.Choose(list[i]))(b).In[1]
+						if !w.Equal(master) {
+							op := must(d.Choose(npu.Op{Kind: npu.Convert, In: []npu.Desc{master}, Out: []npu.Desc{w}}))(b)
+							ops = append(ops, op)
+							bytes += g.bytes(master) + g.bytes(w)
+						}
+					}
+				}
+				if len(ops) == 0 {
+					b.Skip("all layouts are equal")
+				}
+				list := bindAll(g, ops)
+				g.s.Run(list)
+				cpu := threadTime(g)
+				b.ResetTimer()
+				for range b.N {
+					g.s.Run(list)
+				}
+				g.sync()
+				b.StopTimer()
+				cpu = threadTime(g) - cpu
+				b.ReportMetric(cpu.Seconds()*1e3/float64(b.N), "cpu-ms/op")
+				b.ReportMetric(float64(bytes)*float64(b.N)/1e9/cpu.Seconds(), "cpuGB/s")
+			})
+		}
+	}
+}
+
+// BenchmarkAlloc maps and touches 1 GiB: what the arena costs at start.
+func BenchmarkAlloc(b *testing.B) {
+	d := open(b, npu.Options{Threads: 2, Extra: map[string]string{"onednn": "off"}})
+	for range b.N {
+		m := must(d.Alloc(1 << 30))(b)
+		if err := m.Free(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

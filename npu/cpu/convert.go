@@ -11,6 +11,12 @@ var convertMaker = maker{choose: chooseConvert, build: buildConvert}
 
 // chooseConvert leaves concrete layouts as they are; a free output keeps the layout of the input and the other way round.
 func chooseConvert(d *Device, op npu.Op) (npu.Op, error) {
+	op = convertLayouts(op)
+	_, _, err := d.convertMDs(op)
+	return op, err
+}
+
+func convertLayouts(op npu.Op) npu.Op {
 	from, to := &op.In[0], &op.Out[0]
 	if from.Layout == npu.Any {
 		from.Layout = npu.Plain
@@ -21,8 +27,7 @@ func chooseConvert(d *Device, op npu.Op) (npu.Op, error) {
 	if to.Layout == npu.Any {
 		to.Layout = from.Layout
 	}
-	_, _, err := d.convertMDs(op)
-	return op, err
+	return op
 }
 
 // convertMDs describes both sides in the same number of dimensions: grouped weights have five.

@@ -33,8 +33,8 @@
 //
 // Each stream is an OS thread. The first stream of a device is the compute stream, whose thread owns the OpenMP team of Options.Threads; kernels on
 // other streams use one thread, as libgomp would otherwise start a team for each. A batch is executed by one C loop, so that the
-// goroutine gives the processor away once and not between kernels. Memory is mapped with huge pages, touched at once, and never
-// returned before Free: fresh memory is the dearest thing on a virtual machine.
+// goroutine gives the processor away once and not between kernels. Memory is mapped with huge pages, touched in the background from
+// Alloc on, and never returned before Free: fresh memory is the dearest thing on a virtual machine.
 //
 // Pointers in a Bind may lie in buffers of other owners (shared memory of a transport) if Buffer.Host is not nil and is not Go heap.
 package cpu

@@ -1,4 +1,4 @@
-//go:build cgo && linux && (amd64 || arm64) && gotrain_kern
+//go:build cgo && linux && (amd64 || arm64)
 
 package cpu
 
@@ -9,11 +9,16 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-func init() { first = []maker{kernMaker} }
-
 // kernMaker executes ops by the C kernels of package kern.
 var kernMaker = maker{
 	choose: func(d *Device, op npu.Op) (npu.Op, error) {
+		if op.Kind == npu.Convert { // its layouts are its purpose
+			op = convertLayouts(op)
+			if _, ok := kern.Prepare(op); !ok {
+				return op, errNotMine
+			}
+			return op, nil
+		}
 		for _, l := range d.actLayouts(op) {
 			withLayout(&op, l)
 			if _, ok := kern.Prepare(op); ok {
@@ -37,7 +42,11 @@ func (b kernBody) impl() string     { return b.call.Impl() }
 func (b kernBody) workspace() int64 { return b.call.Workspace() }
 
 func (b kernBody) bind(args []unsafe.Pointer, ws unsafe.Pointer) (runner, error) {
-	return kernRun{b.call.Bind(args, ws, 0)}, nil
+	cmd, err := b.call.Bind(args, ws, 0)
+	if err != nil {
+		return nil, err
+	}
+	return kernRun{cmd}, nil
 }
 
 type kernRun struct{ cmd *kern.Cmd }

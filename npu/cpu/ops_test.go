@@ -58,9 +58,6 @@ var floatTypes = []npu.DType{npu.F32, npu.BF16}
 
 func TestMatMul(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
-		if d.layout == NHWC && d.threads == 2 {
-			t.Skip("matmul does not depend on the layout of activations")
-		}
 		g := newRig(t, d)
 		r := rand.New(rand.NewPCG(5, 5))
 		for i := range 32 {

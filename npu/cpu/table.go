@@ -2,14 +2,7 @@
 
 package cpu
 
-import (
-	"slices"
-
-	"github.com/gotrain/gotrain/npu"
-)
-
-// first are tried before all others: the C kernels.
-var first []maker
+import "github.com/gotrain/gotrain/npu"
 
 // dnnlMakers are the kinds that the library executes.
 var dnnlMakers = map[string]maker{
@@ -22,7 +15,7 @@ var dnnlMakers = map[string]maker{
 
 // makers are the ways to execute a kind, best first. Package kern has only what it does better than the library.
 func (d *Device) makers(kind string) []maker {
-	list := slices.Clone(first)
+	list := []maker{kernMaker}
 	if m, ok := dnnlMakers[kind]; ok && d.lib != nil {
 		if kind == npu.Conv2DBwdData || kind == npu.Conv2DBwdWeights {
 			list = append(list, pointwiseMaker)
