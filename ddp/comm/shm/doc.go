@@ -21,7 +21,7 @@
 //	Barrier         1
 //
 // AllReduce splits the memory into w parts. Rank r reads part r of all ranks, sums in rank order and stores the sum to all ranks. Nothing is
-// copied on the way. Calls of up to 1 KiB, or 32 KiB where there are more ranks than processors ("small"), are always staged, in one round: every rank writes its data beside its flag and
+// copied on the way. Calls of up to 1 KiB, or 16 KiB where there are more ranks than processors ("small"), are always staged, in one round: every rank writes its data beside its flag and
 // reads that of the others.
 //
 // # Who does the work
@@ -32,8 +32,9 @@
 //
 // # Waiting
 //
-// A rank that waits looks at the flags for at most 20 microseconds, and not at all where there are more ranks than
-// processors; then it sleeps in the kernel (futex) until the last rank to arrive wakes all. See Note [sleeping].
+// A rank that waits looks at the flags for at most 20 microseconds. Where there are more ranks than processors it does not look, but
+// yields the processor up to four times to whoever wants it. Then it sleeps in the kernel (futex) until the last rank to arrive wakes all. See
+// Note [sleeping].
 //
 // # When ranks die
 //

@@ -31,7 +31,7 @@ const (
 	// Calls up to this size go through slots in one round even if memory is shared. With a processor for each rank a round is cheap and data
 	// should stay where it is; with more ranks than processors a round costs changes of process, and copying is cheap.
 	smallRoomy   = 1 << 10
-	smallCrowded = 32 << 10
+	smallCrowded = 16 << 10
 )
 
 type mode int

@@ -114,6 +114,9 @@ func wakeAll(word *uint32) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1<<30, 0, 0, 0)
 }
 
+// yield lets another thread run that is ready on this processor.
+func yield() { unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // processors is the set that this process may run on.
 func processors() (set [16]uint64) {
 	var s unix.CPUSet

@@ -30,6 +30,9 @@ const (
 	liveness = 100 * time.Millisecond // between looks at the locks of missing ranks
 	lookWait = 20 * time.Microsecond  // looking at flags before sleeping
 	lookWork = 3 * time.Microsecond
+	yields   = 4 // of the processor, where there are more ranks than processors
+	// Longer calls than this take so long that a change of process more does not count.
+	yieldBytes = 128 << 10
 )
 
 // ring wakes whoever sleeps on the bell.
@@ -113,6 +116,13 @@ func (c *Comm) awaitLonger(k *call, m mode, ctx context.Context) (ok bool, err e
 	}
 	if m == inline {
 		return false, nil
+	}
+	if c.crowded && m == waiting && k.what.Elems*int64(k.what.DType.Size()) <= yieldBytes {
+		for range yields { // a peer may be waiting for this very processor
+			if yield(); c.reached() {
+				return true, nil
+			}
+		}
 	}
 	now := time.Now()
 	t := trouble{what: k.what, number: k.number, ctx: k.ctx, missing: c.missing, begun: now, checked: now}
