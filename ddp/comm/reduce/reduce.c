@@ -56,21 +56,21 @@ static inline uint16_t to_f16(float f) {
 
 #define SUFFIX _base
 #define ISA "sse2"
-#include "kernels.inc"
+#include "kernels_isa.h"
 
 #pragma GCC push_options
 #pragma GCC target("avx2,f16c")
 #define F16_VECTOR
 #define SUFFIX _avx2
 #define ISA "avx2"
-#include "kernels.inc"
+#include "kernels_isa.h"
 #pragma GCC pop_options
 
 #pragma GCC push_options
 #pragma GCC target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
 #define SUFFIX _avx512
 #define ISA "avx512"
-#include "kernels.inc"
+#include "kernels_isa.h"
 #pragma GCC pop_options
 
 static const table *use;

@@ -21,8 +21,8 @@
 //	Barrier         1
 //
 // AllReduce splits the memory into w parts. Rank r reads part r of all ranks, sums in rank order and stores the sum to all ranks. Nothing is
-// copied on the way. Calls of up to 1 KiB, or 16 KiB where there are more ranks than processors ("small"), are always staged, in one round: every rank writes its data beside its flag and
-// reads that of the others.
+// copied on the way. Calls of up to 1 KiB, or 16 KiB where there are more ranks than processors ("small"), are always staged, in one
+// round: every rank writes its data beside its flag and reads that of the others.
 //
 // # Who does the work
 //
@@ -45,6 +45,8 @@
 //
 // # Memory
 //
-// Alloc reserves memory before it is used: a full /dev/shm (64 MiB in a container by default) is an error with a hint, not a
-// SIGBUS in the middle of a step. Large regions use huge pages where the kernel grants them.
+// Alloc takes memory from an anonymous file that ranks open through the process of rank 0, so /dev/shm need only hold about a megabyte per
+// rank. Where that is not possible (ranks in several containers) it comes from /dev/shm, which is 64 MiB in a container by default. Memory is
+// reserved before it is used: none left is an error with a hint, not a SIGBUS in the middle of a step. Huge pages are used where the
+// kernel grants them.
 package shm
