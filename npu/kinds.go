@@ -28,6 +28,8 @@ const (
 	// BatchNormBwd: dy act like x, x act, gamma, beta f32[C], mean, rstd f32[C], (y act if relu), (dy2 act if sum) → dx act, dgamma f32[C], dbeta f32[C], (dres act if add).
 	// With g = dy + dy2?, masked where y <= 0 if relu: dres = g; dgamma = Σ g·(x-mean)·rstd; dbeta = Σ g; dx as usual. Attrs: relu, add, sum bool, eps.
 	// dx and dres may be bound to the place of dy, dy2; not both to one.
+	// Attr own_y bool: the promise that y is what BatchNorm{relu} without add made of the same x, gamma, beta, mean and rstd on this device: its sign
+	// follows from x, and a device need not read y.
 	BatchNormBwd = "batchnorm_bwd"
 
 	// Relu: x → y, act. inplace. ReluBwd: dy, y → dx = dy where y > 0 else 0. inplace dy→dx.

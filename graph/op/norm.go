@@ -131,7 +131,7 @@ func inferBatchNormBwd(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
 	if a.Bool("sum") {
 		names += " dy2"
 	}
-	c := check(a, in, names, "eps:f momentum:f relu:b add:b sum:b")
+	c := check(a, in, names, "eps:f momentum:f relu:b add:b sum:b own_y:b")
 	c.channels(1, 2, "gamma", "beta", "mean", "rstd")
 	c.like(0, 1, "dy", "x")
 	for i := 6; c.ok() && i < len(in); i++ {

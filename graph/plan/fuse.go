@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -113,8 +115,11 @@ func reluBwdIntoNormBwd(r *rewriter, i int, has func(string, npu.Attrs) bool) bo
 		}
 		shared := !r.onlyReader(g, b)
 		flags := []string{"relu"}
-		if shared {
+		switch {
+		case shared:
 			flags = append(flags, "add")
+		case !norm.Attrs.Bool("add") && slices.Equal(bwd.In[1:4], norm.In[:3]):
+			flags = append(flags, "own_y")
 		}
 		if !has(npu.BatchNormBwd, with(bwd.Attrs, flags...)) {
 			return false
