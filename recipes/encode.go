@@ -79,7 +79,7 @@ func quote(s string) string {
 }
 
 // placeKeys may differ between the machines of one job and do not change the numbers.
-var placeKeys = []string{"run.name", "run.output_dir", "model.init_from", "data.root", "data.workers_per_rank", "data.decoder", "train.ranks", "train.threads_per_rank",
+var placeKeys = []string{"run.name", "run.output_dir", "model.init_from", "model.init_help", "data.root", "data.workers_per_rank", "data.decoder", "train.ranks", "train.threads_per_rank",
 	"train.pin_cpus", "train.grace_seconds", "checkpoint.dir", "checkpoint.resume"}
 
 // Fingerprint is a hash of everything that ranks must agree on: the recipe without places and without what is written where.

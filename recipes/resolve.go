@@ -122,7 +122,10 @@ func (r *Recipe) resolvePaths() {
 		}
 	}
 	if p := &r.Model.InitFrom; fromFile("model.init_from") && *p != "" && !filepath.IsAbs(*p) {
-		*p = join(*p)
+		// Weights that were fetched to the working directory serve a recipe that came with the source.
+		if dotted := strings.HasPrefix(*p, "./") || strings.HasPrefix(*p, "../"); dotted || exists(join(*p)) || !exists(*p) {
+			*p = join(*p)
+		}
 	}
 	if p := &r.Checkpoint.Resume; fromFile("checkpoint.resume") && *p != "auto" && *p != "none" && *p != "" && !filepath.IsAbs(*p) {
 		*p = join(*p)

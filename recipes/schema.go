@@ -38,9 +38,10 @@ type Model struct {
 	Version          string  `toml:"version" default:"v1.5" oneof:"v1|v1.5" doc:"Where a bottleneck has its stride: v1.5 in the 3x3 convolution (torchvision), v1 in the first 1x1 (the paper, Keras)."`
 	ZeroInitResidual bool    `toml:"zero_init_residual" default:"true" doc:"Start the last norm of each block with weight 0, so that blocks begin as the identity (arXiv 1706.02677)."`
 	NormEps          float64 `toml:"norm_eps" default:"1e-5" over:"0" max:"1" doc:"Added to the variance in batch norms."`
-	NormMomentum     float64 `toml:"norm_momentum" default:"0.1" min:"0" max:"1" doc:"Share of the newest batch in the running statistics."`
+	NormMomentum     float64 `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Share of the newest batch in the running statistics."`
 	LabelSmoothing   float64 `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Part of the target that is spread evenly over all classes."`
-	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file or a checkpoint folder. Empty: random weights."`
+	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file or a checkpoint folder, looked for beside the recipe, then in the working directory. Empty: random weights."`
+	InitHelp         string  `toml:"init_help" default:"" doc:"What to do when init_from is not there, as the commands that get it; the error message ends with it."`
 	InitPartial      bool    `toml:"init_partial" default:"false" doc:"Parameters that init_from lacks, or has in another shape, keep their random start (a new classifier). Otherwise they are an error."`
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+	"github.com/gotrain/gotrain/train/checkpoint/tfjs"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -132,6 +133,9 @@ func findData(r *recipes.Recipe) error {
 // describeData opens the data sets and says in one line what a run would do with them.
 func describeData(r *recipes.Recipe) (string, error) {
 	ranks := r.Train.Ranks
+	if err := assemble.FindWeights(r); err != nil {
+		return "", err
+	}
 	cfg, err := assemble.Config(r, assemble.Rank{Identity: launch.Identity{World: ranks, LocalWorld: ranks}})
 	if err != nil {
 		return "", err
@@ -264,4 +268,20 @@ func inspect(ctx context.Context, path string) (*inspection, error) {
 		in.Others = append(in.Others, o)
 	}
 	return in, err
+}
+
+// importTFJS converts weights and says how large the file is.
+func importTFJS(ctx context.Context, from, to string) (int64, error) {
+	tensors, err := tfjs.Load(ctx, from)
+	if err != nil {
+		return 0, launch.WithCode(launch.ExitNoInput, err)
+	}
+	if err := tfjs.Write(ctx, tensors, to); err != nil {
+		return 0, launch.WithCode(launch.ExitStorage, err)
+	}
+	st, err := os.Stat(to)
+	if err != nil {
+		return 0, launch.WithCode(launch.ExitStorage, err)
+	}
+	return st.Size(), nil
 }

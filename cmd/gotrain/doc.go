@@ -8,6 +8,7 @@
 //	gotrain eval runs/resnet50/checkpoints                     held-out accuracy of a checkpoint
 //	gotrain recipes list | show NAME | copy NAME               the recipes in the binary
 //	gotrain inspect runs/resnet50/checkpoints                  what a checkpoint holds, and whether it is sound
+//	gotrain import tfjs-resnet50 ARCHIVE OUT.safetensors       weights of others, to start from
 //	gotrain version
 //
 // Each verb is in a file of its own, which parses flags and prints; backend.go is the only one that reaches into the packages that

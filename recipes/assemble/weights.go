@@ -1,0 +1,41 @@
+package assemble
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+)
+
+// FindWeights looks whether the weights that the run starts from are there, before anything else is made ready. A run that goes on from a checkpoint of its
+// own does not need them. The error has exit code 66 and says what the recipe says about getting them.
+func FindWeights(r *recipes.Recipe) error {
+	at := r.Model.InitFrom
+	if at == "" || goesOn(r) {
+		return nil
+	}
+	_, err := os.Stat(at)
+	if err == nil {
+		return nil
+	}
+	hint := "give another path with model.init_from"
+	if errors.Is(err, fs.ErrNotExist) && r.Model.InitHelp != "" {
+		hint = r.Model.InitHelp
+	}
+	return launch.WithCode(launch.ExitNoInput, fmt.Errorf("recipes: model.init_from: no weights to start from: %w\nhint: %s", err, hint))
+}
+
+// goesOn says whether there may be a checkpoint to go on from.
+func goesOn(r *recipes.Recipe) bool {
+	switch r.Checkpoint.Resume {
+	case "none":
+		return false
+	case "auto":
+		entries, err := os.ReadDir(r.Checkpoint.Dir)
+		return r.Checkpoint.Enabled && err == nil && len(entries) > 0
+	}
+	return true // from a checkpoint that must exist
+}

