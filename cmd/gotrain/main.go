@@ -28,7 +28,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "gotrain: %v\nhint: gotrain --help, or gotrain VERB --help\n", err)
 		return launch.ExitUsage
 	}
-	if msg := err.Error(); msg != "" {
+	var report *launch.Failure
+	switch msg := err.Error(); {
+	case errors.As(err, &report): // several lines, which say who speaks
+		fmt.Fprintln(stderr, msg)
+	case msg != "":
 		fmt.Fprintf(stderr, "gotrain: %s\n", msg)
 	}
 	return exitCode(err)

@@ -91,7 +91,11 @@ func (f *Failure) Error() string {
 			then = "before"
 		}
 		if !o.OK() && o.ByUs {
-			fmt.Fprintf(&b, "launch: rank %d was %s by the launcher\n", o.Rank, strings.Replace(o.String(), " by", " with", 1))
+			how := "ended"
+			if o.Signal == syscall.SIGKILL {
+				how = "killed"
+			}
+			fmt.Fprintf(&b, "launch: rank %d was then %s with %s by the launcher\n", o.Rank, how, unix.SignalName(o.Signal))
 		} else if !o.OK() {
 			fmt.Fprintf(&b, "launch: rank %d %s ended with %s\n", o.Rank, then, o)
 		}

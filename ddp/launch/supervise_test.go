@@ -240,7 +240,7 @@ func TestSuperviseDeafRankIsKilled(t *testing.T) {
 	if !strings.Contains(errs, "rank 0 is still running 300ms after") {
 		t.Errorf("nothing said about the kill: %s", errs)
 	}
-	if msg := err.Error(); !strings.Contains(msg, "rank 0 was killed with SIGKILL by the launcher") || !strings.Contains(msg, "  | boom\nlaunch: rank 0") {
+	if msg := err.Error(); !strings.Contains(msg, "rank 0 was then killed with SIGKILL by the launcher") || !strings.Contains(msg, "  | boom\nlaunch: rank 0") {
 		t.Errorf("wrong report:\n%s", msg)
 	}
 }
