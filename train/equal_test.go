@@ -49,7 +49,23 @@ func images(t testing.TB, n int) data.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return src
+	return tinted{src}
+}
+
+// tinted adds to each channel what tells the class, so that a small network learns it in a few steps.
+type tinted struct{ data.Source }
+
+func (s tinted) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) error {
+	err := s.Source.Load(ctx, r, i, dst)
+	label := data.I32(dst[1])[0]
+	for j, v := range data.F32(dst[0]) {
+		tint := label & 1
+		if j >= 64 {
+			tint = label >> 1
+		}
+		data.F32(dst[0])[j] = v + float32(2*tint-1)
+	}
+	return err
 }
 
 // runRanks trains on several ranks in this process and returns the losses of rank 0.
@@ -99,7 +115,7 @@ func runRanksStop(t testing.TB, ranks int, opts func(rank int) []Option, stopAt 
 
 func division(t testing.TB, src data.Source, ranks, accumulate int, bucketMB float64) []Option {
 	return []Option{
-		WithModel(convnet), WithData(src, 16/(ranks*accumulate)), WithAccumulate(accumulate), WithSteps(12), WithLR(0.05), WithDevice("ref", 1),
+		WithModel(convnet), WithData(src, 16/(ranks*accumulate)), WithAccumulate(accumulate), WithSteps(12), WithLR(0.1), WithDevice("ref", 1),
 		WithOptimizer(optim.Default(optim.SGD, 1e-3)), WithSeed(7),
 		func(c *Config) { c.BucketMB, c.FirstMB = bucketMB, min(bucketMB, 0.0005) },
 	}
@@ -111,7 +127,7 @@ const divisionBound = 2e-5
 func TestLossIsTheSameForEveryDivision(t *testing.T) {
 	src := images(t, 96) // whole batches: what is left over at the end of an epoch is by micro-batch, not by step
 	want := runRanks(t, 1, func(int) []Option { return division(t, src, 1, 1, 25) })
-	if len(want) != 12 || want[11] >= want[0] {
+	if len(want) != 12 || want[11] > want[0]-0.2 {
 		t.Fatalf("the reference does not learn: %v", want)
 	}
 	for _, ranks := range []int{1, 2, 4} {
