@@ -199,3 +199,36 @@ func BenchmarkAlloc(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkBatchNorm runs the 53 batch normalisations of ResNet50, with ReLU, forward and backward.
+func BenchmarkBatchNorm(b *testing.B) {
+	for _, dt := range floatTypes {
+		for i, kind := range []string{"fwd", "bwd"} {
+			for _, l := range []npu.Layout{NHWC, NChw16c} {
+				b.Run(fmt.Sprintf("%s/%s/%s", dt, kind, l), func(b *testing.B) {
+					g := newRig(b, open(b, npu.Options{Threads: 1, Extra: map[string]string{"onednn": libraries(b)[0]}}))
+					var ops []npu.Op
+					for _, c := range resNet50(16) {
+						oh, ow := c.out()
+						x, v := npu.D(dt, c.n, c.o, oh, ow).With(l), npu.D(npu.F32, c.o)
+						a := npu.Attrs{"eps": 1e-5, "momentum": 0.1, "relu": true}
+						ops = append(ops, []npu.Op{
+							{Kind: npu.BatchNorm, Attrs: a, In: []npu.Desc{x, v, v, v, v}, Out: []npu.Desc{x, v, v, v, v}},
+							{Kind: npu.BatchNormBwd, Attrs: a, In: []npu.Desc{x, x, v, v, v, v, x}, Out: []npu.Desc{x, v, v}}}[i])
+					}
+					list := bindAll(g, ops)
+					g.s.Run(list)
+					cpu := threadTime(g)
+					b.ResetTimer()
+					for range b.N {
+						g.s.Run(list)
+					}
+					g.sync()
+					b.StopTimer()
+					cpu = threadTime(g) - cpu
+					b.ReportMetric(cpu.Seconds()*1e3/float64(b.N), "cpu-ms/op")
+				})
+			}
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/gotrain/gotrain/npu"
@@ -19,15 +20,20 @@ import (
 // libraries are the versions of oneDNN on this machine; $GOTRAIN_ONEDNN_3 may name a libdnnl.so.3 outside the linker's path.
 func libraries(t testing.TB) []string {
 	t.Helper()
-	var found []string
+	var found, versions []string
 	for _, name := range []string{"libdnnl.so.2", "libdnnl.so.3", os.Getenv("GOTRAIN_ONEDNN_3")} {
 		if name == "" {
 			continue
 		}
-		if _, err := dnnl.Open(name); err != nil {
+		l, err := dnnl.Open(name)
+		if err != nil {
 			t.Logf("not tested with %s: %v", name, err)
 			continue
 		}
+		if slices.Contains(versions, l.Version()) {
+			continue
+		}
+		versions = append(versions, l.Version())
 		found = append(found, name)
 	}
 	if len(found) == 0 {

@@ -2,33 +2,26 @@
 
 package cpu
 
-import (
-	"strings"
+import "github.com/gotrain/gotrain/npu"
 
-	"github.com/gotrain/gotrain/npu"
-)
-
-// prefer is the layout of activations that convolutions are fastest in, by instruction set and dtype.
+// prefer is the layout of activations that convolutions are given, unless Extra["layout"] says otherwise: nhwc for all of them.
 //
-// Sums over the 53 convolutions of ResNet50, batch 16, one thread, in ms of processor time (forward, by data, by weights), on
-// Sapphire Rapids with other load on its memory, so +-10 %:
+// Best of 7 of each of the 53 convolutions of ResNet50, summed, batch 16, one thread, in ms of processor time (forward, by data, by
+// weights), on Sapphire Rapids with other load on its memory, so +-5 % in f32 and +-20 % in bf16:
 //
-//	            f32 nhwc           f32 nChw16c        bf16 nhwc
-//	oneDNN 2.6  1112 1142 1228     1092 1138 1258     205 342 741
-//	oneDNN 3.2  1009 1013 1176      947  986 1077     224 223 441
+//	            f32 nhwc         f32 nChw16c      bf16 nhwc        bf16 nhwc, gradients of 1x1 as products
+//	oneDNN 2.6   990 1064 1157   1019 1065 1194   221 396 745      221 249 416
+//	oneDNN 3.2  1023 1070 1158   1005 1046 1164   224 223 441      220 177 377
 //
-// With AMX, bf16 in nChw16c is out of the question: those kernels do not use it (398 510 1107). Below AVX-512 the library's blocks
-// are of 8 channels, so nhwc is all that is left.
-func (d *Device) prefer(t npu.DType) npu.Layout {
-	switch {
-	case d.layout != npu.Any:
+// So f32 does not care, and bf16 with AMX must have nhwc: the blocked kernels do not use it (398 510 1107 in 2.6). Batch normalisation
+// by package kern is as fast in either. One layout for all dtypes keeps conversions between them flat. Processors without AMX were
+// measured by others (Zen 5, 2 threads, GFLOP/s, 2.6): f32 397 356 308 in nhwc, 379 374 358 in nChw16c; there the blocked
+// layout may be worth a few per cent. Below AVX-512 the library's blocks have 8 channels, so nhwc is all that is left.
+func (d *Device) prefer() npu.Layout {
+	if d.layout != npu.Any {
 		return d.layout
-	case !strings.Contains(d.isa, "avx512"):
-		return NHWC
-	case t == npu.BF16 && strings.Contains(d.isa, "amx"):
-		return NHWC
 	}
-	return NChw16c
+	return NHWC
 }
 
 // convLayouts lists layouts of x and y to try, best first.
@@ -36,7 +29,7 @@ func (d *Device) convLayouts(c conv) [][2]npu.Layout {
 	nhwc, plain := [2]npu.Layout{NHWC, NHWC}, [2]npu.Layout{npu.Plain, npu.Plain}
 	in, out := c.x.Shape[1], c.y.Shape[1]
 	var list [][2]npu.Layout
-	if d.prefer(c.y.DType) == NChw16c && out%16 == 0 {
+	if d.prefer() == NChw16c && out%16 == 0 {
 		switch {
 		case in%16 == 0:
 			list = append(list, [2]npu.Layout{NChw16c, NChw16c})
@@ -73,10 +66,7 @@ func (d *Device) actLayouts(op npu.Op) []npu.Layout {
 		return []npu.Layout{npu.Plain}
 	}
 	if best == npu.Any {
-		best = d.prefer(npu.F32)
-		if t, _ := arg(op, 0); t.DType == npu.BF16 {
-			best = d.prefer(npu.BF16)
-		}
+		best = d.prefer()
 	}
 	return []npu.Layout{best, NHWC, NChw16c, npu.Plain}
 }
