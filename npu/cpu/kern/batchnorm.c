@@ -75,12 +75,12 @@ void bn_two_pass(bn_pass *p, int nthreads) {
 		}
 	// A group is a small part of the tensor, so that its second pass finds it in the cache; worth it if the groups occupy the threads evenly.
 	if (p->t.groups > 1 && (p->t.groups % nthreads == 0 || p->t.groups >= 8 * nthreads)) {
-		kern_for(nthreads, p->t.groups, both, p);
+		kern_for(nthreads, p->t.groups, p->t.m * p->t.width, both, p);
 		return;
 	}
-	kern_for(nthreads, p->t.groups * p->t.items, first, p);
-	kern_for(nthreads, (p->t.c + 15) / 16, merge, p);
-	kern_for(nthreads, p->t.groups * p->t.items, second, p);
+	kern_for(nthreads, p->t.groups * p->t.items, p->t.cut * p->t.width, first, p);
+	kern_for(nthreads, (p->t.c + 15) / 16, 16 * p->t.items, merge, p);
+	kern_for(nthreads, p->t.groups * p->t.items, p->t.cut * p->t.width, second, p);
 }
 
 static int64_t item_rows(const bn_cut *t, int64_t i) {

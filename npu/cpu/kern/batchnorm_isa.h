@@ -39,6 +39,6 @@ static int ISA(bn_infer)(kern_cmd *c, int nthreads) {
 		p.par[0][i] = (float)a;
 		p.par[1][i] = (float)(beta[i] - mean[i] * a);
 	}
-	kern_for(nthreads, p.t.groups * p.t.items, ISA(bn_infer_range), &p);
+	kern_for(nthreads, p.t.groups * p.t.items, p.t.cut * p.t.width, ISA(bn_infer_range), &p);
 	return 0;
 }

@@ -27,31 +27,39 @@
 // against the spread.
 
 INLINE void FN(bn_stats_body)(const EL *x, int64_t ld, const float *k, float *s, float *q, int R, int n) {
-	V kk = LDF(k), t = LDF(s), e = LDF(q);
+	V kk = LDF(k), t[2] = {0}, e[2] = {0}; // two of each: the chain from block to block is one addition long
 	UNROLL for (int u = 0; u < R; u++) {
 		V d = LD(x + u * ld) - kk;
-		t += d, e += d * d;
+		t[u & 1] += d, e[u & 1] += d * d;
 	}
-	STF(s, t);
-	STF(q, e);
+	STF(s, LDF(s) + (t[0] + t[1]));
+	STF(q, LDF(q) + (e[0] + e[1]));
 }
 
 static void FN(bn_stats_tile)(const EL *x, int64_t rows, int64_t ld, int64_t w, float *mean, float *m2) {
 	float k[TILE] ALIGNED, s[TILE] ALIGNED, q[TILE] ALIGNED;
 	memset(k, 0, (size_t)w * 4), memset(s, 0, (size_t)w * 4), memset(q, 0, (size_t)w * 4);
 	int64_t first = rows < 8 ? rows : 8;
-	for (int64_t i = 0; i < first; i++)
-		for (int64_t j = 0; j < w; j++) k[j] += LD1(x + i * ld + j);
-	for (int64_t j = 0; j < w; j++) k[j] /= (float)first;
+	const V inv_first = ISA(splat)(1 / (float)first), inv = ISA(splat)(1 / (float)rows);
+#define BODY(u, R, N, j)                                                                              \
+	{                                                                                                 \
+		int n = N;                                                                                    \
+		STF(k + (j), LDF(k + (j)) + LD(x + r * ld + (j)) * inv_first);                                \
+	}
+	for (int64_t r = 0; r < first; r++) COLUMNS(1, w, BODY);
+#undef BODY
 #define BODY(u, R, n, j) FN(bn_stats_body)(x + (r + (u)) * ld + (j), ld, k + (j), s + (j), q + (j), R, n)
 	ROWS(rows, w, BODY);
 #undef BODY
-	float inv = 1 / (float)rows;
-	for (int64_t j = 0; j < w; j++) {
-		float t = s[j] * inv, v = q[j] - s[j] * t;
-		mean[j] = k[j] + t;
-		m2[j] = v < 0 ? 0 : v;
+#define BODY(u, R, N, j)                                                                              \
+	{                                                                                                 \
+		int n = N;                                                                                    \
+		V ss = LDF(s + (j)), t = ss * inv;                                                            \
+		STF(mean + (j), LDF(k + (j)) + t);                                                            \
+		STF(m2 + (j), ISA(vrelu)(LDF(q + (j)) - ss * t));                                             \
 	}
+	COLUMNS(1, w, BODY);
+#undef BODY
 }
 
 static void FN(bn_stats_plane)(const EL *x, int64_t m, float *mean, float *m2) {
@@ -145,12 +153,13 @@ INLINE V FN(bn_grad)(const EL *dy, const EL *dy2, const EL *y, V x, V ma, V mb, 
 INLINE void FN(bn_dots_body)(const bn_place *p, int64_t at, int64_t ld, V mean, V ma, V mb, V *s, V *q, int mask, int sum, int add, int R, int n) {
 	const EL *dy = (const EL *)p->dy + at, *dy2 = (const EL *)p->dy2 + at, *x = (const EL *)p->x + at, *y = (const EL *)p->y + at;
 	EL *dres = (EL *)p->dres + at;
-	V g[4];
+	V g[4], e[2] = {0}, f[2] = {0};
 	UNROLL for (int u = 0; u < R; u++) {
 		V t = LD(x + u * ld);
 		g[u] = FN(bn_grad)(dy + u * ld, dy2 + u * ld, y + u * ld, t, ma, mb, mask, sum, n);
-		*s += g[u], *q += g[u] * (t - mean);
+		f[u & 1] += g[u], e[u & 1] += g[u] * (t - mean);
 	}
+	*s += f[0] + f[1], *q += e[0] + e[1];
 	if (add) UNROLL for (int u = 0; u < R; u++) ST(dres + u * ld, g[u]);
 }
 

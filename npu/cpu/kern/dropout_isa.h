@@ -25,6 +25,6 @@ INLINE I ISA(kept)(uint64_t seed, uint64_t i, uint64_t least) {
 
 // n: elements, id. f: p. Arguments x, seed, y.
 static int ISA(dropout)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, c->dt == KERN_BF16 ? ISA(dropout_range_bf16) : ISA(dropout_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(dropout_range_bf16) : ISA(dropout_range_f32), c);
 	return 0;
 }

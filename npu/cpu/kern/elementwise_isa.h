@@ -11,17 +11,17 @@
 #undef EL
 
 static int ISA(relu)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, c->dt == KERN_BF16 ? ISA(relu_range_bf16) : ISA(relu_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(relu_range_bf16) : ISA(relu_range_f32), c);
 	return 0;
 }
 
 static int ISA(relu_bwd)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, c->dt == KERN_BF16 ? ISA(relu_bwd_range_bf16) : ISA(relu_bwd_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(relu_bwd_range_bf16) : ISA(relu_bwd_range_f32), c);
 	return 0;
 }
 
 static int ISA(add)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, c->dt == KERN_BF16 ? ISA(add_range_bf16) : ISA(add_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(add_range_bf16) : ISA(add_range_f32), c);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static void ISA(convert_range)(void *ctx, int64_t lo, int64_t hi) {
 }
 
 static int ISA(convert)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, ISA(convert_range), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, ISA(convert_range), c);
 	return 0;
 }
 
@@ -145,7 +145,7 @@ static void ISA(map_range)(void *ctx, int64_t lo, int64_t hi) {
 static int ISA(map)(kern_cmd *c, int nthreads) {
 	int64_t nd = c->n[2], blocks = (c->v[nd - 1] + BLOCK - 1) / BLOCK;
 	for (int64_t d = 0; d < nd - 1; d++) blocks *= c->v[d];
-	kern_for(nthreads, blocks, ISA(map_range), c);
+	kern_for(nthreads, blocks, BLOCK, ISA(map_range), c);
 	return 0;
 }
 #undef BLOCK

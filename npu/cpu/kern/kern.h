@@ -42,9 +42,11 @@ kern_fn kern_find(const char *name, int isa);
 // kern_isa is the best instruction set of this processor.
 int kern_isa(void);
 
-// kern_for splits 0…n-1 into contiguous ranges, one per thread, and waits. It uses the OpenMP team of the calling thread (libgomp's, found at run
+// kern_for splits 0…n-1 into contiguous ranges, one per thread, and waits; each of the n stands for unit elements, and a thread that would get
+// fewer than kern_grain is not worth waking. It uses the OpenMP team of the calling thread (libgomp's, found at run
 // time, so that kernels share it with oneDNN); without libgomp the ranges run one after another.
-void kern_for(int nthreads, int64_t n, void (*fn)(void *ctx, int64_t lo, int64_t hi), void *ctx);
+extern int64_t kern_grain;
+void kern_for(int nthreads, int64_t n, int64_t unit, void (*fn)(void *ctx, int64_t lo, int64_t hi), void *ctx);
 
 // The kernels, by instruction set.
 typedef const kern_fn kern_table[KERN_ISAS];

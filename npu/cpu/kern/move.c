@@ -84,7 +84,10 @@ static int copy(kern_cmd *c, int nthreads) {
 	if (nd >= 2 && sy[nd - 1] == 1 && sx[nd - 2] == 1 && sx[nd - 1] > 1) p.outer = nd - 2;
 	int64_t units = parts(dims[p.outer], p.outer == nd - 2 ? STRIPE : LINE);
 	for (int64_t d = 0; d < p.outer; d++) units *= dims[d];
-	kern_for(nthreads, units, copy_range, &p);
+	int64_t total = 1;
+	for (int64_t d = 0; d < nd; d++) total *= dims[d];
+	if (total == 0) return 0;
+	kern_for(nthreads, units, total / units, copy_range, &p);
 	return 0;
 }
 
@@ -99,7 +102,9 @@ static void concat_range(void *ctx, int64_t lo, int64_t hi) {
 }
 
 static int concat(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, c->n[1], concat_range, c);
+	int64_t turn = 0;
+	for (int64_t i = 0; i < c->n[0]; i++) turn += c->v[i];
+	kern_for(nthreads, c->n[1], turn / 4, concat_range, c);
 	return 0;
 }
 
@@ -117,7 +122,7 @@ static void fill_range(void *ctx, int64_t lo, int64_t hi) {
 }
 
 static int fill(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 4095) / 4096, fill_range, c);
+	kern_for(nthreads, (c->n[0] + 4095) / 4096, 4096, fill_range, c);
 	return 0;
 }
 

@@ -20,7 +20,7 @@
 	} while (0)
 #define RUN(name)                                                                            \
 	static int ISA(name)(kern_cmd *c, int nthreads) {                                        \
-		kern_for(nthreads, (c->n[0] + 1023) / 1024, ISA(name##_range), c);                   \
+		kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, ISA(name##_range), c);                   \
 		return 0;                                                                            \
 	}
 
@@ -136,7 +136,7 @@ static void ISA(sumsq_range)(void *ctx, int64_t lo, int64_t hi) {
 
 static int ISA(sumsq)(kern_cmd *c, int nthreads) {
 	int64_t blocks = (c->n[0] + 1023) / 1024;
-	kern_for(nthreads, blocks, ISA(sumsq_range), c);
+	kern_for(nthreads, blocks, 1024, ISA(sumsq_range), c);
 	const double *sums = c->ws;
 	double *s = c->p[1], t = 0, bad = 0;
 	for (int64_t b = 0; b < blocks; b++) t += sums[2 * b], bad += sums[2 * b + 1];

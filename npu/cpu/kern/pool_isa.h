@@ -11,11 +11,11 @@
 #undef EL
 
 static int ISA(gap)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, c->n[0] * ((c->n[1] + 15) / 16), c->dt == KERN_BF16 ? ISA(gap_range_bf16) : ISA(gap_range_f32), c);
+	kern_for(nthreads, c->n[0] * ((c->n[1] + 15) / 16), 16 * c->n[2], c->dt == KERN_BF16 ? ISA(gap_range_bf16) : ISA(gap_range_f32), c);
 	return 0;
 }
 
 static int ISA(gap_bwd)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, c->n[0] * ((c->n[1] + 15) / 16), c->dt == KERN_BF16 ? ISA(gap_bwd_range_bf16) : ISA(gap_bwd_range_f32), c);
+	kern_for(nthreads, c->n[0] * ((c->n[1] + 15) / 16), 16 * c->n[2], c->dt == KERN_BF16 ? ISA(gap_bwd_range_bf16) : ISA(gap_bwd_range_f32), c);
 	return 0;
 }

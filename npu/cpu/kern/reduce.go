@@ -46,6 +46,6 @@ func prepareReduce(op npu.Op) *Call {
 	}
 	return &Call{
 		kernel: "reduce", dt: dt, v: append(keep, red...),
-		n: []int64{reduceCodes[op.Attrs.Str("fn")], x.Shape.Elems() / y.Shape.Elems(), int64(len(keep) / 2), int64(len(red) / 2), inner},
+		n: []int64{reduceCodes[op.Attrs.Str("fn")], x.Shape.Elems() / y.Shape.Elems(), int64(len(keep) / 2), int64(len(red) / 2), inner, x.Shape.Elems()},
 	}
 }

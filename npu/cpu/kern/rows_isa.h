@@ -13,12 +13,12 @@
 #define PICK(name) (c->dt == KERN_BF16 ? CAT(CAT(name, _), ISA(bf16)) : CAT(CAT(name, _), ISA(f32)))
 
 static int ISA(softmax)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, c->n[0], PICK(softmax_rows), c);
+	kern_for(nthreads, c->n[0], c->n[1], PICK(softmax_rows), c);
 	return 0;
 }
 
 static int ISA(softmax_bwd)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, c->n[0], PICK(softmax_bwd_rows), c);
+	kern_for(nthreads, c->n[0], c->n[1], PICK(softmax_bwd_rows), c);
 	return 0;
 }
 
@@ -26,7 +26,7 @@ static int ISA(softmax_bwd)(kern_cmd *c, int nthreads) {
 static int ISA(cross_entropy)(kern_cmd *c, int nthreads) {
 	const int32_t *labels = c->p[1];
 	if (bad_label(c, labels)) return 1;
-	kern_for(nthreads, c->n[0], PICK(ce_rows), c);
+	kern_for(nthreads, c->n[0], c->n[1], PICK(ce_rows), c);
 	const double *rows = c->ws;
 	double loss = 0, count = 0;
 	for (int64_t r = 0; r < c->n[0]; r++)
@@ -39,14 +39,14 @@ static int ISA(cross_entropy)(kern_cmd *c, int nthreads) {
 // cross_entropy_bwd: logits, labels, lse, dloss, dlogits.
 static int ISA(cross_entropy_bwd)(kern_cmd *c, int nthreads) {
 	if (bad_label(c, c->p[1])) return 1;
-	kern_for(nthreads, c->n[0], PICK(ce_bwd_rows), c);
+	kern_for(nthreads, c->n[0], c->n[1], PICK(ce_bwd_rows), c);
 	return 0;
 }
 
 // topk: logits, labels, correct; n[3] is k. The workspace holds 1 for each row that is correct.
 static int ISA(topk)(kern_cmd *c, int nthreads) {
 	if (bad_label(c, c->p[1])) return 1;
-	kern_for(nthreads, c->n[0], PICK(topk_rows), c);
+	kern_for(nthreads, c->n[0], c->n[1], PICK(topk_rows), c);
 	const double *rows = c->ws;
 	double correct = 0;
 	for (int64_t r = 0; r < c->n[0]; r++) correct += rows[r];

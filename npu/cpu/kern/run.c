@@ -90,9 +90,13 @@ static void body(void *arg) {
 	}
 }
 
-void kern_for(int nthreads, int64_t n, void (*fn)(void *, int64_t, int64_t), void *ctx) {
+int64_t kern_grain = 16384;
+
+void kern_for(int nthreads, int64_t n, int64_t unit, void (*fn)(void *, int64_t, int64_t), void *ctx) {
 	if (n <= 0) return;
-	if (nthreads > n) nthreads = (int)n;
+	int64_t most = unit < 1 ? n / kern_grain : unit >= kern_grain ? n : n / (kern_grain / unit);
+	if (most > n) most = n;
+	if (nthreads > most) nthreads = (int)most;
 	if (nthreads > 1) pthread_once(&once, resolve);
 	if (nthreads <= 1 || !gomp_parallel) {
 		fn(ctx, 0, n);

@@ -31,8 +31,15 @@ INLINE float ISA(ld1_f32)(const float *p) { return *p; }
 INLINE void ISA(st1_f32)(float *p, float v) { *p = v; }
 
 INLINE V ISA(ld_bf16)(const uint16_t *p) {
+	// gcc 12 makes five instructions of the conversion that is one.
+#if VL == 16
+	return (V)((U)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)) << 16);
+#elif VL == 8
+	return (V)((U)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)) << 16);
+#else
 	ISA(H) h = *(const ISA(HU) *)p;
 	return (V)(__builtin_convertvector(h, U) << 16);
+#endif
 }
 
 // Rounds to nearest even; a NaN keeps its upper bits and becomes quiet. The instruction flushes denormals, the portable code does not.
@@ -43,7 +50,12 @@ INLINE void ISA(st_bf16)(uint16_t *p, V v) {
 	U u = (U)v, r = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
 	U nan = (U)(v != v);
 	r = (nan & ((u >> 16) | 0x40)) | (~nan & r);
+#if VL == 8
+	__m256i w = _mm256_permute4x64_epi64(_mm256_packus_epi32((__m256i)r, (__m256i)r), 0x08);
+	_mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(w));
+#else
 	*(ISA(HU) *)p = __builtin_convertvector(r, ISA(H));
+#endif
 #endif
 }
 
