@@ -14,7 +14,6 @@ type store struct {
 	bufs    []npu.Buffer
 	weights []npu.Ptr // by weight of the program
 	states  []npu.Ptr // by state of the program
-	segs    []optim.Segment
 	bytes   int64
 }
 

@@ -19,7 +19,6 @@ type gradCase struct {
 	gets   []int    // outputs of bwd with those gradients
 	source []string // inputs of bwd: in0, in1 … of fwd, out0 …, d (gradient of out0)
 	labels []byte   // raw input 1, where not a float
-	dim    int      // output of fwd that is differentiated (0)
 }
 
 func d64(shape ...int) npu.Desc { return npu.D(npu.F64, shape...) }

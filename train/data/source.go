@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -75,13 +74,4 @@ func checkFields(s Source) error {
 		}
 	}
 	return nil
-}
-
-// fieldList prints the fields for messages.
-func fieldList(fields []Field) string {
-	s := make([]string, len(fields))
-	for i, f := range fields {
-		s[i] = f.String()
-	}
-	return strings.Join(s, ", ")
 }

@@ -223,7 +223,7 @@ func TestPackedFingerprint(t *testing.T) {
 		}
 		return s
 	}
-	if print(pack(t, 10, 4)) != print(pack(t, 10, 4)) {
+	if again := print(pack(t, 10, 4)); print(pack(t, 10, 4)) != again {
 		t.Error("equal sets differ")
 	}
 	if print(pack(t, 10, 4)) == print(pack(t, 11, 4)) {
