@@ -5,7 +5,6 @@ import (
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
-	"github.com/gotrain/gotrain/optim"
 )
 
 // store is where parameters and running statistics live on the device. Parameters stand in the order and at the offsets of the gradient
