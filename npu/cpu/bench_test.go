@@ -232,3 +232,23 @@ func BenchmarkBatchNorm(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkStart opens the device and prepares all convolutions of ResNet50 and their gradients: the part of a start that the
+// device has.
+func BenchmarkStart(b *testing.B) {
+	for _, lib := range libraries(b) {
+		for _, dt := range floatTypes {
+			b.Run(fmt.Sprintf("%s/%s", shortName(lib), dt), func(b *testing.B) {
+				for range b.N {
+					d := must(Open(npu.Options{Threads: 1, Extra: map[string]string{"onednn": lib}}))(b)
+					for _, c := range resNet50(16) {
+						for _, op := range c.ops(dt) {
+							must(d.Compile(must(d.Choose(op))(b)))(b)
+						}
+					}
+					d.Close()
+				}
+			})
+		}
+	}
+}

@@ -8,8 +8,8 @@
 //
 // An op is executed by the first of these that takes it:
 //
-//   - oneDNN, loaded at run time (package dnnl): convolution, matmul, pooling, softmax, conversion between layouts;
-//   - short C kernels (package kern) for what the library lacks or does slowly, batch normalisation first of all;
+//   - short C kernels (package kern), for what the library lacks or does slowly: batch normalisation first of all;
+//   - oneDNN, loaded at run time (package dnnl): convolution, matmul, pooling, conversion between layouts;
 //   - the plain-Go reference (package ref) on plain layouts, so that every kind of npu/kinds.go works.
 //
 // Kernel.Impl tells which: "dnnl:brgconv:avx512_core", "c:…", "go:…". A reference implementation of the library is refused
@@ -32,8 +32,9 @@
 //
 // # Threads and memory
 //
-// Each stream is an OS thread. The first stream of a device is the compute stream, whose thread owns the OpenMP team of Options.Threads; kernels on
-// other streams use one thread, as libgomp would otherwise start a team for each. A batch is executed by one C loop, so that the
+// Each stream is an OS thread. The first stream of a device is the compute stream, whose thread owns the OpenMP team of Options.Threads; C kernels on
+// other streams use one thread, as libgomp would otherwise start a team for each; the library's kernels, planned for all threads, belong on
+// the compute stream. A batch is executed by one C loop, so that the
 // goroutine gives the processor away once and not between kernels. Memory is mapped with huge pages, touched in the background from
 // Alloc on, and never returned before Free: fresh memory is the dearest thing on a virtual machine.
 //
