@@ -269,22 +269,20 @@ func (t *Trainer) nextBucket(ctx context.Context) (int, error) {
 // nonFinite ends a run whose loss is no number: who saw it first, on which samples.
 func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 	_ = t.stream.Sync(ctx) // the batches are still being read
-	samples := ""
-	if slices.Contains(v.NonFinite, t.comm.Rank()) && t.cfg.Accumulate == 1 {
-		if at, err := t.train.prog.FirstNonFinite(ctx, t.stream); err == nil && at != "" {
-			samples = "; first in " + at
-		}
-	}
-	for _, r := range v.NonFinite {
-		if r == t.comm.Rank() {
-			for _, b := range t.micro {
-				samples += fmt.Sprintf(" %v", b.Indices)
+	place, samples := "", ""
+	if slices.Contains(v.NonFinite, t.comm.Rank()) {
+		if t.cfg.Accumulate == 1 { // else the inputs of the bad micro-batch are gone
+			if at, err := t.train.prog.FirstNonFinite(ctx, t.stream); err == nil && at != "" {
+				place = ", first in " + at
 			}
-			samples = "; samples of this rank:" + samples
+		}
+		samples = "; samples of this rank:"
+		for _, b := range t.micro {
+			samples += fmt.Sprintf(" %v", b.Indices)
 		}
 	}
-	return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
-		t.comm.Rank(), t.step, v.NonFinite, t.sched.LR(t.step), samples))
+	return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
+		t.comm.Rank(), t.step, v.NonFinite, place, t.sched.LR(t.step), samples))
 }
 
 // where adds rank and step to an error of the device.
