@@ -23,6 +23,28 @@
 		for (; r < (rows); r++) COLUMNS(1, w, BODY);                            \
 	} while (0)
 
+// Planes and blocks of 16 channels are runs of neighbouring elements (SPAN), whose parameters and sums stay in registers: one set of them for
+// each vector of a row of 16 channels (all alike for a plane). SET is the one that vector u of R at element i belongs to.
+#define SETS (16 / VL)
+#define SET(R, i, u) (VL == 16 ? 0 : (R) == 4 ? (u) % SETS : (int)((i) / VL % SETS))
+INLINE void FN(bn_sets)(V *set, const float *p, int planes) {
+	UNROLL for (int j = 0; j < SETS; j++) set[j] = planes ? ISA(splat)(*p) : ISA(ld_f32)(p + j * VL);
+}
+// Sums of the vectors u = 0…3 of SPAN, into w floats.
+INLINE void FN(bn_fold)(const V *s, float *sums, int planes) {
+	if (planes) {
+		*sums = ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
+		return;
+	}
+	for (int j = 0; j < SETS; j++) {
+		V t = s[j];
+		for (int u = j + SETS; u < 4; u += SETS) t += s[u];
+		ISA(st_f32)(sums + j * VL, t);
+	}
+}
+// Where a body with R vectors adds: vectors of one set may share.
+#define SLOT(R, i, u) ((R) == 4 ? (u) : SET(R, i, u))
+
 // Forward, first pass. Sums are taken around a shift k, the mean of the first rows: without one, squares cancel where the mean is large
 // against the spread.
 
@@ -62,26 +84,32 @@ static void FN(bn_stats_tile)(const EL *x, int64_t rows, int64_t ld, int64_t w, 
 #undef BODY
 }
 
-static void FN(bn_stats_plane)(const EL *x, int64_t m, float *mean, float *m2) {
-	int64_t first = m < 8 ? m : 8;
-	float k = 0;
-	for (int64_t u = 0; u < first; u++) k += LD1(x + u);
-	k /= (float)first;
-	V kk = ISA(splat)(k), s[4] = {0}, q[4] = {0};
-#define BODY(R, N, i)                                                   \
-	{                                                                   \
-		int n = N;                                                      \
-		UNROLL for (int u = 0; u < R; u++) {                            \
-			V d = ISA(keep)(LD(x + (i) + u * VL) - kk, n);              \
-			s[u] += d, q[u] += d * d;                                   \
-		}                                                               \
+INLINE void FN(bn_stats_run)(const EL *x, int64_t rows, int64_t w, float *mean, float *m2, int planes) {
+	float k[16] = {0}, sum[16], sq[16];
+	int64_t first = rows < 4 ? rows : 4, m = rows * w;
+	for (int64_t i = 0; i < first; i++)
+		for (int64_t j = 0; j < w; j++) k[j] += LD1(x + i * w + j);
+	for (int64_t j = 0; j < w; j++) k[j] /= (float)first;
+	V kk[SETS], s[4] = {0}, q[4] = {0};
+	FN(bn_sets)(kk, k, planes);
+#define BODY(R, N, i)                                                                   \
+	{                                                                                   \
+		int n = N;                                                                      \
+		UNROLL for (int u = 0; u < R; u++) {                                            \
+			V d = ISA(keep)(LD(x + (i) + u * VL) - kk[SET(R, i, u)], n);                \
+			s[SLOT(R, i, u)] += d, q[SLOT(R, i, u)] += d * d;                           \
+		}                                                                               \
 	}
 	SPAN(m, BODY);
 #undef BODY
-	float st = ISA(vsum)((s[0] + s[1]) + (s[2] + s[3])), t = st / (float)m;
-	float v = ISA(vsum)((q[0] + q[1]) + (q[2] + q[3])) - st * t;
-	*mean = k + t;
-	*m2 = v < 0 ? 0 : v;
+	FN(bn_fold)(s, sum, planes);
+	FN(bn_fold)(q, sq, planes);
+	float inv = 1 / (float)rows;
+	for (int64_t j = 0; j < w; j++) {
+		float t = sum[j] * inv, v = sq[j] - sum[j] * t;
+		mean[j] = k[j] + t;
+		m2[j] = v < 0 ? 0 : v;
+	}
 }
 
 static void FN(bn_stats)(const bn_pass *p, int64_t g, int64_t i) {
@@ -89,7 +117,9 @@ static void FN(bn_stats)(const bn_pass *p, int64_t g, int64_t i) {
 	const EL *x = (const EL *)p->cmd->p[0] + bn_item(&p->t, g, i, &rows);
 	float *s = bn_sums(&p->t, p->sums, g, i);
 	if (p->t.layout == KERN_PLANES)
-		FN(bn_stats_plane)(x, rows, s, s + 1);
+		FN(bn_stats_run)(x, rows, 1, s, s + 1, 1);
+	else if (p->t.layout == KERN_BLOCK16)
+		FN(bn_stats_run)(x, rows, 16, s, s + 16, 0);
 	else
 		for (int64_t j = 0; j < w; j += TILE) FN(bn_stats_tile)(x + j, rows, w, w - j < TILE ? w - j : TILE, s + j, s + w + j);
 }
@@ -106,11 +136,15 @@ INLINE void FN(bn_norm_body)(const EL *x, const EL *res, EL *y, int64_t ld, V a,
 	UNROLL for (int u = 0; u < R; u++) ST(y + u * ld, t[u]);
 }
 
-INLINE void FN(bn_norm_item)(const EL *x, const EL *res, EL *y, int64_t rows, int64_t w, const float *a, const float *b, int planes, int add, int relu) {
-	if (planes) {
-		V aa = ISA(splat)(*a), bb = ISA(splat)(*b);
-#define BODY(R, n, i) FN(bn_norm_body)(x + (i), res + (i), y + (i), VL, aa, bb, add, relu, R, n)
-		SPAN(rows, BODY);
+INLINE void FN(bn_norm_item)(const EL *x, const EL *res, EL *y, int64_t rows, int64_t w, const float *a, const float *b, int layout, int add, int relu) {
+	if (layout != KERN_ROWS) {
+		V aa[SETS], bb[SETS];
+		FN(bn_sets)(aa, a, layout == KERN_PLANES);
+		FN(bn_sets)(bb, b, layout == KERN_PLANES);
+#define BODY(R, n, i)                                                                                                                         \
+	UNROLL for (int u = 0; u < R; u++)                                                                                                        \
+		FN(bn_norm_body)(x + (i) + u * VL, res + (i) + u * VL, y + (i) + u * VL, 0, aa[SET(R, i, u)], bb[SET(R, i, u)], add, relu, 1, n)
+		SPAN(rows * w, BODY);
 #undef BODY
 		return;
 	}
@@ -130,13 +164,14 @@ static void FN(bn_norm)(const bn_pass *p, int64_t g, int64_t i) {
 	const EL *x = (const EL *)c->p[0] + at, *res = (const EL *)c->p[5] + at;
 	EL *y = (EL *)c->p[6] + at;
 	const float *a = p->par[0] + g * w, *b = p->par[1] + g * w;
-	int planes = p->t.layout == KERN_PLANES;
-	switch (c->flags & (BN_ADD | BN_RELU)) {
-	case 0: FN(bn_norm_item)(x, res, y, rows, w, a, b, planes, 0, 0); break;
-	case BN_RELU: FN(bn_norm_item)(x, res, y, rows, w, a, b, planes, 0, 1); break;
-	case BN_ADD: FN(bn_norm_item)(x, res, y, rows, w, a, b, planes, 1, 0); break;
-	default: FN(bn_norm_item)(x, res, y, rows, w, a, b, planes, 1, 1);
+	int layout = p->t.layout, flags = c->flags & (BN_ADD | BN_RELU);
+#if VL != 4
+	if (flags == BN_RELU) {
+		FN(bn_norm_item)(x, res, y, rows, w, a, b, layout, 0, 1);
+		return;
 	}
+#endif
+	FN(bn_norm_item)(x, res, y, rows, w, a, b, layout, flags & BN_ADD, flags & BN_RELU);
 }
 
 // Backward. g = dy + dy2?, 0 where y <= 0 if mask is MASK_Y. If mask is MASK_X, y is known to be relu(x*ma + mb), and its memory is not read.
@@ -182,14 +217,19 @@ INLINE void FN(bn_dots_tile)(const bn_place *p, int64_t rows, int64_t ld, int64_
 	memcpy(dots, q, (size_t)w * 4);
 }
 
-INLINE void FN(bn_dots_plane)(const bn_place *p, int64_t m, float *sums, float *dots, int mask, int sum, int add) {
-	V mm = ISA(splat)(*p->mean), s[4] = {0}, q[4] = {0}, aa = {0}, bb = {0};
-	if (mask == MASK_X) aa = ISA(splat)(*p->ma), bb = ISA(splat)(*p->mb);
-#define BODY(R, N, i) UNROLL for (int u = 0; u < R; u++) FN(bn_dots_body)(p, (i) + u * VL, 0, mm, aa, bb, s + u, q + u, mask, sum, add, 1, N);
+INLINE void FN(bn_dots_run)(const bn_place *p, int64_t m, int planes, float *sums, float *dots, int mask, int sum, int add) {
+	V mm[SETS], s[4] = {0}, q[4] = {0}, aa[SETS] = {0}, bb[SETS] = {0};
+	FN(bn_sets)(mm, p->mean, planes);
+	if (mask == MASK_X) FN(bn_sets)(aa, p->ma, planes), FN(bn_sets)(bb, p->mb, planes);
+#define BODY(R, n, i)                                                                                                                                  \
+	UNROLL for (int u = 0; u < R; u++) {                                                                                                               \
+		int k = SET(R, i, u), l = SLOT(R, i, u);                                                                                                       \
+		FN(bn_dots_body)(p, (i) + u * VL, 0, mm[k], aa[k], bb[k], s + l, q + l, mask, sum, add, 1, n);                                                 \
+	}
 	SPAN(m, BODY);
 #undef BODY
-	*sums = ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
-	*dots = ISA(vsum)((q[0] + q[1]) + (q[2] + q[3]));
+	FN(bn_fold)(s, sums, planes);
+	FN(bn_fold)(q, dots, planes);
 }
 
 // The common cases are compiled for themselves (not in the baseline build), the others decide in the loop.
@@ -208,8 +248,9 @@ static void FN(bn_dots)(const bn_pass *p, int64_t g, int64_t i) {
 	bn_place at = bn_place_of(p, g, i, sizeof(EL), &rows);
 	float *s = bn_sums(&p->t, p->sums, g, i);
 	int flags = p->cmd->flags;
-	if (p->t.layout == KERN_PLANES) {
-#define CASE(mask, sum, add) FN(bn_dots_plane)(&at, rows, s, s + 1, mask, sum, add)
+	if (p->t.layout != KERN_ROWS) {
+		int planes = p->t.layout == KERN_PLANES;
+#define CASE(mask, sum, add) FN(bn_dots_run)(&at, rows * w, planes, s, s + w, mask, sum, add)
 		switch (flags) {
 			COMMON(CASE)
 		default: CASE(bn_mask(flags), (flags & BN_SUM) != 0, (flags & BN_ADD) != 0);
@@ -241,12 +282,18 @@ INLINE void FN(bn_dx_body)(const bn_place *p, int64_t at, int64_t ld, V k, V b, 
 	UNROLL for (int u = 0; u < R; u++) ST(dx + u * ld, t[u]);
 }
 
-INLINE void FN(bn_dx_item)(const bn_place *p, int64_t rows, int64_t w, const float *k, const float *b, const float *a, int planes, int mask, int sum) {
-	if (planes) {
-		V kk = ISA(splat)(*k), bb = ISA(splat)(*b), aa = ISA(splat)(*a), ma = {0}, mb = {0};
-		if (mask == MASK_X) ma = ISA(splat)(*p->ma), mb = ISA(splat)(*p->mb);
-#define BODY(R, n, i) FN(bn_dx_body)(p, i, VL, kk, bb, aa, ma, mb, mask, sum, R, n)
-		SPAN(rows, BODY);
+INLINE void FN(bn_dx_item)(const bn_place *p, int64_t rows, int64_t w, const float *k, const float *b, const float *a, int layout, int mask, int sum) {
+	if (layout != KERN_ROWS) {
+		int planes = layout == KERN_PLANES;
+		V kk[SETS], bb[SETS], aa[SETS], ma[SETS] = {0}, mb[SETS] = {0};
+		FN(bn_sets)(kk, k, planes), FN(bn_sets)(bb, b, planes), FN(bn_sets)(aa, a, planes);
+		if (mask == MASK_X) FN(bn_sets)(ma, p->ma, planes), FN(bn_sets)(mb, p->mb, planes);
+#define BODY(R, n, i)                                                                                                                         \
+	UNROLL for (int u = 0; u < R; u++) {                                                                                                      \
+		int l = SET(R, i, u);                                                                                                                 \
+		FN(bn_dx_body)(p, (i) + u * VL, 0, kk[l], bb[l], aa[l], ma[l], mb[l], mask, sum, 1, n);                                               \
+	}
+		SPAN(rows * w, BODY);
 #undef BODY
 		return;
 	}
@@ -265,9 +312,9 @@ static void FN(bn_dx)(const bn_pass *p, int64_t g, int64_t i) {
 	int64_t rows, w = p->t.width;
 	bn_place at = bn_place_of(p, g, i, sizeof(EL), &rows);
 	const float *k = p->par[0] + g * w, *b = p->par[1] + g * w, *a = p->par[2] + g * w;
-	int flags = p->cmd->flags, planes = p->t.layout == KERN_PLANES;
+	int flags = p->cmd->flags, layout = p->t.layout;
 	if (flags & BN_ADD) at.dy = at.dres, flags = 0; // the first pass has written g there
-#define CASE(mask, sum) FN(bn_dx_item)(&at, rows, w, k, b, a, planes, mask, sum)
+#define CASE(mask, sum) FN(bn_dx_item)(&at, rows, w, k, b, a, layout, mask, sum)
 	switch (flags) {
 	case 0: CASE(MASK_NONE, 0); break;
 #if VL != 4
@@ -279,6 +326,9 @@ static void FN(bn_dx)(const bn_pass *p, int64_t g, int64_t i) {
 #undef CASE
 }
 
+#undef SETS
+#undef SET
+#undef SLOT
 #undef COLUMNS
 #undef ROWS
 #undef TILE
