@@ -49,13 +49,15 @@ INLINE void FN(bn_fold)(const V *s, float *sums, int planes) {
 // against the spread.
 
 INLINE void FN(bn_stats_body)(const EL *x, int64_t ld, const float *k, float *s, float *q, int R, int n) {
-	V kk = LDF(k), t[2] = {0}, e[2] = {0}; // two of each: the chain from block to block is one addition long
-	UNROLL for (int u = 0; u < R; u++) {
-		V d = LD(x + u * ld) - kk;
-		t[u & 1] += d, e[u & 1] += d * d;
-	}
-	STF(s, LDF(s) + (t[0] + t[1]));
-	STF(q, LDF(q) + (e[0] + e[1]));
+	V kk = LDF(k), d[4], t, e;
+	UNROLL for (int u = 0; u < R; u++) d[u] = LD(x + u * ld) - kk;
+	if (R == 4) { // in pairs: the chain from block to block is one addition long
+		t = (d[0] + d[1]) + (d[2] + d[3]);
+		e = (d[0] * d[0] + d[1] * d[1]) + (d[2] * d[2] + d[3] * d[3]);
+	} else
+		t = d[0], e = d[0] * d[0];
+	STF(s, LDF(s) + t);
+	STF(q, LDF(q) + e);
 }
 
 static void FN(bn_stats_tile)(const EL *x, int64_t rows, int64_t ld, int64_t w, float *mean, float *m2) {
@@ -188,13 +190,17 @@ INLINE V FN(bn_grad)(const EL *dy, const EL *dy2, const EL *y, V x, V ma, V mb, 
 INLINE void FN(bn_dots_body)(const bn_place *p, int64_t at, int64_t ld, V mean, V ma, V mb, V *s, V *q, int mask, int sum, int add, int R, int n) {
 	const EL *dy = (const EL *)p->dy + at, *dy2 = (const EL *)p->dy2 + at, *x = (const EL *)p->x + at, *y = (const EL *)p->y + at;
 	EL *dres = (EL *)p->dres + at;
-	V g[4], e[2] = {0}, f[2] = {0};
+	V g[4], d[4];
 	UNROLL for (int u = 0; u < R; u++) {
 		V t = LD(x + u * ld);
 		g[u] = FN(bn_grad)(dy + u * ld, dy2 + u * ld, y + u * ld, t, ma, mb, mask, sum, n);
-		f[u & 1] += g[u], e[u & 1] += g[u] * (t - mean);
+		d[u] = t - mean;
 	}
-	*s += f[0] + f[1], *q += e[0] + e[1];
+	if (R == 4) {
+		*s += (g[0] + g[1]) + (g[2] + g[3]);
+		*q += (g[0] * d[0] + g[1] * d[1]) + (g[2] * d[2] + g[3] * d[3]);
+	} else
+		*s += g[0], *q += g[0] * d[0];
 	if (add) UNROLL for (int u = 0; u < R; u++) ST(dres + u * ld, g[u]);
 }
 
