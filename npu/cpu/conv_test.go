@@ -44,6 +44,8 @@ func convCases(n int, seed uint64) []convCase {
 	list = append(list, convCase{2, 32, 9, 8, 24, 1, 1, 1, [2]int{2, 2}, one, [4]int{}, false, false},
 		convCase{2, 32, 6, 8, 24, 1, 1, 1, [2]int{2, 2}, one, [4]int{}, false, false},
 		convCase{3, 20, 7, 9, 33, 1, 1, 1, [2]int{1, 3}, one, [4]int{}, false, false}) // pointwise with strides that leave pixels over
+	list = append(list, convCase{1, 256, 5, 6, 272, 3, 2, 1, [2]int{2, 1}, [2]int{1, 2}, [4]int{1, 0, 2, 1}, false, false},
+		convCase{2, 256, 4, 4, 256, 3, 3, 1, one, one, [4]int{1, 1, 1, 1}, false, false}) // columns
 	r := rand.New(rand.NewPCG(seed, 1))
 	pick := func(v ...int) int { return v[r.IntN(len(v))] }
 	for len(list) < n {

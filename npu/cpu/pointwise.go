@@ -149,6 +149,6 @@ func buildPointwise(d *Device, op npu.Op) (body, error) {
 		return seq, err
 	}
 	scatter, err := d.reorderStep(packed, temp, in, place{arg: 2})
-	seq.steps = []step{{zero: place{arg: 2}, bytes: c.x.PlainBytes()}, {prim: product, args: []place{{arg: 0}, {arg: 1}, temp}}, scatter}
+	seq.steps = []step{zeroStep(place{arg: 2}, c.x.PlainBytes()), {prim: product, args: []place{{arg: 0}, {arg: 1}, temp}}, scatter}
 	return seq, err
 }

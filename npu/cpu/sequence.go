@@ -24,12 +24,12 @@ type sequence struct {
 	temp  int64 // bytes of intermediate memory at the begin of the workspace
 }
 
-// step is a primitive, or, without one, zeros for an argument.
+// step is a primitive, or a command of this package.
 type step struct {
-	prim  *prim
-	args  []place // one for each of the primitive's arguments
-	zero  place
-	bytes int64 // to be zeroed
+	prim *prim
+	args []place // one for each of the primitive's arguments
+	// make gives the command where there is no primitive: a function, and its argument from malloc, which the launch will free.
+	make func(args []unsafe.Pointer, ws unsafe.Pointer) (fn, self unsafe.Pointer)
 }
 
 // place is an argument of the op, or intermediate memory at an offset.
@@ -76,10 +76,9 @@ func (s *sequence) bind(args []unsafe.Pointer, ws unsafe.Pointer) (runner, error
 	commands := unsafe.Slice((*C.gt_command)(unsafe.Add(unsafe.Pointer(c), C.sizeof_gt_sequence)), n)
 	for i, st := range s.steps {
 		if st.prim == nil {
-			z := (*C.gt_zero)(C.calloc(1, C.sizeof_gt_zero))
-			runtime.AddCleanup(r, func(z *C.gt_zero) { C.free(unsafe.Pointer(z)) }, z)
-			z.at, z.bytes = st.zero.in(args, ws), C.size_t(st.bytes)
-			commands[i] = C.gt_command{fn: C.gt_fn(C.gt_zero_address()), self: unsafe.Pointer(z)}
+			fn, self := st.make(args, ws)
+			runtime.AddCleanup(r, func(p unsafe.Pointer) { C.free(p) }, self)
+			commands[i] = C.gt_command{fn: C.gt_fn(fn), self: self}
 			r.parts = append(r.parts, nil)
 			continue
 		}
@@ -117,6 +116,15 @@ func (r *sequenceRun) fault(status int) error {
 }
 
 func (r *sequenceRun) run() error { panic("cpu: a sequence runs as a command") }
+
+// zeroStep fills n bytes with zeros.
+func zeroStep(at place, n int64) step {
+	return step{make: func(args []unsafe.Pointer, ws unsafe.Pointer) (fn, self unsafe.Pointer) {
+		z := (*C.gt_zero)(C.calloc(1, C.sizeof_gt_zero))
+		z.at, z.bytes = at.in(args, ws), C.size_t(n)
+		return C.gt_zero_address(), unsafe.Pointer(z)
+	}}
+}
 
 // reorderStep copies between two descriptors of the same dims.
 func (d *Device) reorderStep(from *dnnl.MD, a place, to *dnnl.MD, b place) (step, error) {

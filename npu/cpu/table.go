@@ -18,7 +18,7 @@ func (d *Device) makers(kind string) []maker {
 	list := []maker{kernMaker}
 	if m, ok := dnnlMakers[kind]; ok && d.lib != nil {
 		if kind == npu.Conv2DBwdData || kind == npu.Conv2DBwdWeights {
-			list = append(list, pointwiseMaker)
+			list = append(list, pointwiseMaker, columnsMaker)
 		}
 		list = append(list, m)
 	}

@@ -1,0 +1,13 @@
+// Columns of a convolution: each output pixel's window of an nhwc image as one row, zeros where it reaches into the padding.
+#ifndef GT_COLUMNS_H
+#define GT_COLUMNS_H
+#include <stdint.h>
+
+typedef struct {
+    const char *x;  // n h w pixels
+    char *col;      // n oh ow rows of kh kw pixels
+    int64_t pixel;  // bytes of one pixel: all channels
+    int64_t n, h, w, oh, ow, kh, kw, sh, sw, dh, dw, top, left;
+} gt_columns;
+int gt_columns_run(void *columns, void *stream);
+#endif
