@@ -115,7 +115,7 @@ func (p *Program) where(id plan.ID, add bool) npu.Ptr {
 		return npu.Ptr{}
 	}
 	if add {
-		if w, ok := p.weightOf[id]; ok {
+		if w, ok := p.weightOf[p.plan.Memory(id)]; ok { // also where it is read under another shape
 			return p.stage[w]
 		}
 	}
@@ -153,7 +153,7 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 					}
 				}
 			}
-			cur.host = p.hostCall(s)
+			cur.host = p.hostCall(s, add)
 			flush()
 		} else if err := p.launch(&cur, si, work, add); err != nil {
 			return nil, err
@@ -213,15 +213,15 @@ func (p *Program) launch(seg *segment, si int, work npu.Ptr, add bool) error {
 }
 
 // hostCall makes the closure for a step that runs on the host. It needs memory that the host can reach.
-func (p *Program) hostCall(s *plan.Step) func() error {
+func (p *Program) hostCall(s *plan.Step, add bool) func() error {
 	return func() error {
 		in, out := make([][]byte, len(s.In)), make([][]byte, len(s.Out))
 		for i, id := range s.In {
-			in[i] = p.host(id)
+			in[i] = p.host(id, add)
 		}
 		for i, id := range s.Out {
 			if id != plan.None {
-				out[i] = p.host(id)
+				out[i] = p.host(id, add)
 			}
 		}
 		for _, b := range append(in, out...) {
@@ -236,8 +236,9 @@ func (p *Program) hostCall(s *plan.Step) func() error {
 	}
 }
 
-func (p *Program) host(id plan.ID) []byte {
-	q := p.ptr[id]
+// host is the memory of a tensor (see where) as the host sees it, nil where it cannot.
+func (p *Program) host(id plan.ID, add bool) []byte {
+	q := p.where(id, add)
 	h := q.Buf.Host()
 	if h == nil {
 		return nil

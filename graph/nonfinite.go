@@ -64,7 +64,7 @@ func (p *Program) bad(id plan.ID) bool {
 	if p.ptr[id].IsNil() {
 		return false
 	}
-	b := p.host(id)
+	b := p.host(id, false)
 	switch p.plan.Tensors[id].Desc.DType {
 	case npu.F32:
 		for ; len(b) >= 4; b = b[4:] {

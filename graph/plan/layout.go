@@ -301,13 +301,21 @@ func (l *layouter) elide() {
 		}
 	}
 	for i := range l.p.Weights {
-		if g := l.p.Weights[i].Grad; g != None {
-			for si := range l.p.Steps {
-				// An optimizer may overwrite the weight from then on, so its last reader counts too.
-				if slices.Contains(l.p.Steps[si].Out, g) || slices.Contains(l.p.Steps[si].In, l.p.Weights[i].Value) {
-					l.p.Weights[i].Ready = si
-				}
-			}
+		if l.p.Weights[i].Grad != None {
+			l.p.Weights[i].Ready = l.p.lastUse(l.p.Weights[i])
 		}
 	}
+}
+
+// lastUse is the last step that makes the weight's gradient, or reads it (where it is the gradient of something else too) or the weight, under
+// whatever name: from then on others may sum the gradient over ranks in place, and overwrite the weight.
+func (p *Plan) lastUse(w Weight) int {
+	last := -1
+	for si := range p.Steps {
+		s := &p.Steps[si]
+		if slices.Contains(s.Out, w.Grad) || slices.ContainsFunc(s.In, func(in ID) bool { m := p.Memory(in); return m == w.Grad || m == w.Value }) {
+			last = si
+		}
+	}
+	return last
 }

@@ -74,7 +74,7 @@ type Weight struct {
 	Name  string
 	Value ID
 	Grad  ID  // None for evaluation and for parameters that the loss does not reach
-	Ready int // step after which the gradient is complete and no step of the pass reads the weight any more
+	Ready int // step after which the gradient is complete and no step of the pass reads it or the weight any more
 }
 
 // Plan is the result of planning: everything an executor needs but the kernels.
