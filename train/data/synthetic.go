@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"math"
+	"math/rand/v2"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -23,34 +23,22 @@ type Synthetic struct {
 // distinctSynthetic is enough that neighbours in a batch differ and little enough to stay out of the way in memory.
 const distinctSynthetic = 32
 
-// NewSynthetic makes n samples of image f32[shape] (normal noise, mean 0, deviation 1) and label i32 (index modulo classes).
+// NewSynthetic makes n samples of image f32[shape] (normal noise, mean 0, deviation 1) and label i32. Equal images have equal labels, so a network can learn them.
 func NewSynthetic(seed uint64, n, classes int, shape ...int) (*Synthetic, error) {
 	f := Field{Name: "image", Shape: shape, DType: npu.F32}
 	if n < 1 || classes < 1 || len(shape) == 0 || f.Elems() < 1 {
 		return nil, fmt.Errorf("data: synthetic source of %d samples, %d classes, shape %v is empty", n, classes, shape)
 	}
 	s := &Synthetic{n: n, classes: classes, seed: seed, fields: []Field{f, {Name: "label", DType: npu.I32, Target: true}}}
-	// A multiple of the classes, so that equal images have equal labels and a network can learn them.
-	count := min(n, (distinctSynthetic+classes-1)/classes*classes)
-	count = min(count, max(1, 1<<28/f.Bytes())) // at most 256 MB
-	for i := range count {
+	for i := range min(n, distinctSynthetic) {
 		img := make([]byte, f.Bytes())
-		noise(SampleRand(seed, 0, i), F32(img))
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		for j, v := 0, F32(img); j < len(v); j++ {
+			v[j] = float32(r.NormFloat64())
+		}
 		s.images = append(s.images, img)
 	}
 	return s, nil
-}
-
-// noise fills v with standard normal numbers (Box and Muller 1958).
-func noise(r Rand, v []float32) {
-	for i := 0; i < len(v); i += 2 {
-		rad := math.Sqrt(-2 * math.Log(1-r.Float64()))
-		sin, cos := math.Sincos(2 * math.Pi * r.Float64())
-		v[i] = float32(rad * cos)
-		if i+1 < len(v) {
-			v[i+1] = float32(rad * sin)
-		}
-	}
 }
 
 func (s *Synthetic) Name() string      { return "synthetic" }

@@ -238,13 +238,13 @@ INLINE void FN(bn_dots_run)(const bn_place *p, int64_t m, int planes, float *sum
 	FN(bn_fold)(q, dots, planes);
 }
 
-// The common cases are compiled for themselves (not in the baseline build), the others decide in the loop.
+// The common cases are compiled for themselves (not in the baseline build), the others decide in the loop: a predicted branch is cheap beside
+// memory, and the code for all of them takes long to compile.
 #if VL == 4
 #define COMMON(CASE)
 #else
 #define COMMON(CASE)                                            \
 	case 0: CASE(MASK_NONE, 0, 0); break;                       \
-	case BN_RELU: CASE(MASK_Y, 0, 0); break;                    \
 	case BN_RELU | BN_OWN: CASE(MASK_X, 0, 0); break;           \
 	case BN_RELU | BN_SUM | BN_ADD: CASE(MASK_Y, 1, 1); break;
 #endif
@@ -324,7 +324,6 @@ static void FN(bn_dx)(const bn_pass *p, int64_t g, int64_t i) {
 	switch (flags) {
 	case 0: CASE(MASK_NONE, 0); break;
 #if VL != 4
-	case BN_RELU: CASE(MASK_Y, 0); break;
 	case BN_RELU | BN_OWN: CASE(MASK_X, 0); break;
 #endif
 	default: CASE(bn_mask(flags), (flags & BN_SUM) != 0);
