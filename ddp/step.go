@@ -157,12 +157,12 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 		err := e.unready()
 		e.mu.Unlock()
 		e.fail(err)
-		return e.stats, err
+		return e.sofar(), err
 	case e.cfg.VoteFirst && !s.voted:
 		err := fmt.Errorf("ddp: rank %d step %d: Wait without a Vote\nhint: with Config.VoteFirst every reduced step needs one", e.comm.Rank(), s.number)
 		e.mu.Unlock()
 		e.fail(err)
-		return e.stats, err
+		return e.sofar(), err
 	}
 	number := s.number
 	e.mu.Unlock()
@@ -171,9 +171,9 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 		select {
 		case <-e.landed:
 		case <-e.broken:
-			return e.stats, e.Err()
+			return e.sofar(), e.Err()
 		case <-ctx.Done():
-			return e.stats, fmt.Errorf("ddp: rank %d step %d: waiting for gradients: %w", e.comm.Rank(), number, context.Cause(ctx))
+			return e.sofar(), fmt.Errorf("ddp: rank %d step %d: waiting for gradients: %w", e.comm.Rank(), number, context.Cause(ctx))
 		}
 	}
 	e.mu.Lock()
@@ -184,6 +184,13 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 		e.cfg.Trace(Span{What: "wait", Step: number, Bucket: -1, Begin: begin, End: begin.Add(e.stats.Exposed)})
 	}
 	return e.stats, e.err
+}
+
+// sofar reads the counters while the completer may still add to them.
+func (e *Engine) sofar() StepStats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stats
 }
 
 // unready names the gradients that are missing at Wait.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/data"
@@ -15,9 +16,10 @@ import (
 // Config is everything that a run depends on. Use it directly, or through the options of New; the zero value of a field is
 // what its comment says.
 type Config struct {
-	Name  string // of the run, for logs; "run"
-	Model Model  // needed
-	Seed  uint64 // of weights, order and augmentation
+	Name  string         // of the run, for logs; "run"
+	Model Model          // needed
+	Graph []graph.Option // for both networks: graph.AllowUnreached, graph.Salt
+	Seed  uint64         // of weights, order and augmentation
 
 	Data data.Source // training samples; needed
 	Eval data.Source // held-out samples; nil: no evaluation
@@ -63,7 +65,6 @@ type Config struct {
 	InitPartial bool   // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
 	RecipeText  string // stored in checkpoints
 
-	LogEvery   int              // steps between log lines; 1
 	CheckEvery int              // steps between comparisons of all state over ranks; 0: 500, -1: never
 	Sinks      []telemetry.Sink // told of all events; the trainer closes them
 	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace among the sinks
@@ -93,7 +94,6 @@ func (c *Config) ensureDefaults() {
 	def(&c.Accumulate, 1)
 	def(&c.EvalBatch, c.Batch)
 	def(&c.KeepLast, 2)
-	def(&c.LogEvery, 1)
 	def(&c.CheckEvery, 500)
 	if c.Compute == npu.Invalid {
 		c.Compute = npu.F32

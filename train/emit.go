@@ -129,8 +129,8 @@ func (t *Trainer) spans(s ddp.Span) {
 	t.emit(telemetry.Span{Name: name, Cat: s.What, Track: track, Begin: s.Begin, Dur: s.End.Sub(s.Begin)})
 }
 
-// planned is the memory of this rank that the plan knows of: weights, states, gradients, optimizer state, activations.
+// planned is the memory that this rank is going to hold, as Summarise predicts it.
 func (t *Trainer) planned() int64 {
-	n := t.store.bytes + t.eng.Plan().Bytes + t.opt.Bytes() + t.scratch.Bytes()
-	return n
+	others := int64(t.cfg.LocalSize-1) * t.eng.Plan().Bytes // shared, and counted in the resident set of each
+	return t.store.bytes + t.eng.Plan().Bytes + others + t.opt.Bytes() + t.scratch.Bytes() + program
 }

@@ -53,9 +53,15 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	held := "none"
+	if t.cfg.Eval != nil {
+		if held, err = t.cfg.Eval.Fingerprint(); err != nil {
+			return err
+		}
+	}
 	same := append([]comm.Item{
 		{Name: "version", Text: Version()}, {Name: "plan of the model", Text: t.train.prog.Plan().Fingerprint()}, {Name: "training data", Text: data},
-		{Name: "settings", Text: t.cfg.settings()},
+		{Name: "settings", Text: t.cfg.settings()}, {Name: "evaluation data", Text: held}, {Name: "length and intervals", Text: t.intervals()},
 	}, t.cfg.Same...)
 	var trace func(ddp.Span)
 	if t.cfg.Trace {
@@ -77,6 +83,13 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 // settings prints what decides about the numbers and is not in the plan.
 func (c *Config) settings() string {
 	return fmt.Sprintf("seed %d batch %d accumulate %d compute %v clip %g optim %v", c.Seed, c.Batch, c.Accumulate, c.Compute, c.ClipNorm, c.Optim)
+}
+
+// intervals prints what decides which collectives come when.
+func (t *Trainer) intervals() string {
+	c := &t.cfg
+	return fmt.Sprintf("%d steps, %d an epoch; evaluation every %d in batches of %d; saving %v every %d; comparing every %d",
+		t.total, t.perEpoch, c.EvalEvery, c.EvalBatch, c.SaveDir != "", c.SaveEvery, c.CheckEvery)
 }
 
 // bind allocates memory and binds both programs and the optimizer to it.
@@ -109,7 +122,10 @@ func (t *Trainer) bind() error {
 		return fmt.Errorf("train: %d MiB of activations on %s: %w\nhint: a smaller batch, or bf16", need>>20, t.dev.Info().Name, err)
 	}
 	t.train.prog.Group(groups)
-	mem := t.memory(t.train)
+	mem, err := t.memory(t.train)
+	if err != nil {
+		return err
+	}
 	mem.Grads = grads
 	if err := t.train.prog.Bind(mem); err != nil {
 		return err
@@ -118,7 +134,10 @@ func (t *Trainer) bind() error {
 		return err
 	}
 	if t.eval != nil {
-		mem := t.memory(t.eval)
+		mem, err := t.memory(t.eval)
+		if err != nil {
+			return err
+		}
 		for i, s := range t.eval.prog.States() {
 			if mem.States[i], err = t.store.alloc(t.dev, s.Bytes, s.Name); err != nil {
 				return err

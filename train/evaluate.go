@@ -55,7 +55,7 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 			out[name] = v.Sums[i] / v.Count
 		}
 	}
-	t.lastEv = out
+	t.lastEv, t.evaluated = out, t.step
 	t.emitEval(out, time.Since(begin))
 	return out, false, nil
 }

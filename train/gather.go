@@ -39,6 +39,8 @@ func (t *Trainer) gather(ctx context.Context) (statistics, error) {
 	if w == 1 {
 		all = mine
 	} else {
+		ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+		defer cancel()
 		h, err := t.comm.AllGather(ctx, comm.Host(all, npu.F32), comm.Host(mine, npu.F32))
 		if err == nil {
 			err = h.Wait(ctx)
@@ -97,6 +99,8 @@ func (t *Trainer) tell(ctx context.Context, text string) (string, error) {
 		b[1] = byte(len(text) >> 8)
 		copy(b[2:], text)
 	}
+	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+	defer cancel()
 	h, err := t.comm.Broadcast(ctx, comm.Host(b, npu.U8), 0)
 	if err == nil {
 		err = h.Wait(ctx)

@@ -11,6 +11,9 @@ func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err err
 	if t.cfg.Eval == nil {
 		return nil, fmt.Errorf("train: there are no held-out samples to evaluate\nhint: train.WithEval")
 	}
+	if err := t.use(); err != nil {
+		return nil, err
+	}
 	defer func() { err = t.finish(err) }()
 	if err := t.open(ctx); err != nil {
 		return nil, err

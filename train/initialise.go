@@ -103,8 +103,8 @@ func (t *Trainer) moments() []tensor {
 	return out
 }
 
-// named lists all that must be equal on all ranks: weights and optimizer state. Running statistics differ by design, each rank has seen
-// other samples; rank 0's count.
+// named lists all that must be equal on all ranks: weights and optimizer state. Running statistics are not among them: they differ by design, each
+// rank has seen other samples.
 func (t *Trainer) named() []ddp.Named {
 	var out []ddp.Named
 	for _, x := range append(t.model()[:len(t.store.weights)], t.moments()...) {

@@ -8,7 +8,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// ErrStopped is in the chain of what Run returns when it ended on request, before the end, with its state saved. Its exit code is 75.
+// ErrStopped is what Run returns when it ended on request, before the end, with its state saved where there is a directory for that. Its exit code is 75.
 var ErrStopped = launch.WithCode(launch.ExitStopped, fmt.Errorf("stopped on request"))
 
 // Run trains to the end, or until Stop or an error. On one screen:
@@ -20,11 +20,17 @@ var ErrStopped = launch.WithCode(launch.ExitStopped, fmt.Errorf("stopped on requ
 //
 // The error of a run that was stopped is ErrStopped; any other is tried to be told to the other ranks before Run returns.
 func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
+	if err := t.use(); err != nil {
+		return res, err
+	}
 	defer func() { err = t.finish(err) }()
 	if err := t.open(ctx); err != nil {
 		return res, err
 	}
 	t.emitStart()
+	if t.step >= t.total {
+		return t.already(ctx)
+	}
 	for t.step < t.total {
 		r, err := t.trainStep(ctx)
 		if err != nil {
@@ -48,7 +54,7 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 			}
 		}
 		switch {
-		case stop && t.step < t.total:
+		case stop && !t.complete():
 			res.Stopped = true
 			if err := t.save(ctx, true); err != nil {
 				return res, err
@@ -60,10 +66,33 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 			}
 		}
 	}
-	if res.Steps == 0 { // a checkpoint of the last step
-		res.Steps, res.Eval = t.step, t.lastEv
-	}
 	return res, nil
+}
+
+// complete says whether nothing is left to do: a run that was stopped in its last step still lacks its evaluation.
+func (t *Trainer) complete() bool {
+	return t.step >= t.total && (t.eval == nil || t.evaluated == t.step)
+}
+
+// already ends a run that went on from the checkpoint of its last step: only the evaluation may be missing.
+func (t *Trainer) already(ctx context.Context) (Result, error) {
+	res := Result{Steps: t.step, Eval: t.lastEv}
+	if t.complete() {
+		return res, nil
+	}
+	var err error
+	if res.Eval, res.Stopped, err = t.evaluate(ctx); err == nil && res.Stopped {
+		err = ErrStopped
+	}
+	return res, err
+}
+
+// use lets Run or Evaluate be called once.
+func (t *Trainer) use() error {
+	if t.used.Swap(true) {
+		return fmt.Errorf("train: a Trainer runs once\nhint: make another one with New")
+	}
+	return nil
 }
 
 // due says whether something that happens every n steps happens now.

@@ -76,21 +76,31 @@ func (s *store) close() error {
 }
 
 // memory gives a program the weights and states of the store, by name.
-func (t *Trainer) memory(p *pass) graph.Memory {
-	weights, states := map[string]npu.Ptr{}, map[string]npu.Ptr{}
-	for i, w := range t.train.prog.Weights() {
-		weights[w.Name] = t.store.weights[i]
+func (t *Trainer) memory(p *pass) (m graph.Memory, err error) {
+	have := map[string]tensor{}
+	for _, x := range t.model() {
+		have[x.name] = x
 	}
-	for i, s := range t.train.prog.States() {
-		states[s.Name] = t.store.states[i]
+	find := func(what, name string, d npu.Desc) npu.Ptr {
+		x, ok := have[name]
+		switch {
+		case err != nil:
+		case !ok:
+			err = fmt.Errorf("train: the evaluation network has the %s %q, which the training network has not", what, name)
+		case !x.desc.Equal(d):
+			err = fmt.Errorf("train: the %s %q is %v in the evaluation network and %v in the training network", what, name, d, x.desc)
+		}
+		return x.at
 	}
-	var m graph.Memory
 	for _, w := range p.prog.Weights() {
-		m.Weights = append(m.Weights, weights[w.Name])
+		m.Weights = append(m.Weights, find("parameter", w.Name, w.Desc))
 	}
 	for _, s := range p.prog.States() {
-		m.States = append(m.States, states[s.Name])
+		m.States = append(m.States, find("state", s.Name, s.Desc))
 	}
 	m.Scratch = npu.Ptr{Buf: t.scratch}
-	return m
+	if err != nil {
+		err = fmt.Errorf("%w\nhint: the model must add the same parameters whether Builder.Training or not", err)
+	}
+	return m, err
 }

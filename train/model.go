@@ -41,8 +41,8 @@ type network struct {
 }
 
 // build runs the model for batches of the given fields.
-func build(m Model, fields []data.Field, batch int, training bool) (*network, error) {
-	var opts []graph.Option
+func build(m Model, fields []data.Field, batch int, training bool, opts []graph.Option) (*network, error) {
+	opts = slices.Clone(opts)
 	if !training {
 		opts = append(opts, graph.ForEval())
 	}

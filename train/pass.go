@@ -96,16 +96,18 @@ func (p *pass) copyOut(s npu.Stream, m int) error {
 	return nil
 }
 
+// value is output i of micro-batch m: 0 is the loss.
+func (p *pass) value(m, i int) float64 {
+	at := (m*len(p.out) + i) * 8
+	return float64(math.Float32frombits(binary.NativeEndian.Uint32(p.host[at:])))
+}
+
 // add sums the outputs of micro-batch m, which had valid rows that count.
 func (p *pass) add(to *sums, m, valid int) {
-	v := func(i int) float64 {
-		at := (m*len(p.out) + i) * 8
-		return float64(math.Float32frombits(binary.NativeEndian.Uint32(p.host[at:])))
-	}
-	to.loss += v(0)
+	to.loss += p.value(m, 0)
 	next := 1
 	if p.net.counted {
-		to.count += v(1)
+		to.count += p.value(m, 1)
 		next = 2
 	} else {
 		to.count += float64(valid)
@@ -114,7 +116,7 @@ func (p *pass) add(to *sums, m, valid int) {
 		to.metrics = make([]float64, len(p.net.metrics))
 	}
 	for i := range to.metrics {
-		to.metrics[i] += v(next + i)
+		to.metrics[i] += p.value(m, next+i)
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gotrain/gotrain/ddp"
@@ -25,6 +27,9 @@ func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 // training goes on; with must it is an error, for then nothing will come after.
 func (t *Trainer) save(ctx context.Context, must bool) error {
 	if t.saver == nil {
+		if must && t.step < t.total && t.comm.Rank() == 0 {
+			slog.Warn("there is no directory for checkpoints: nothing is saved", "step", t.step)
+		}
 		return nil
 	}
 	states, err := t.gather(ctx)
@@ -41,7 +46,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 			t.emitSaved(saved)
 		}
 	}
-	v, err := t.eng.Agree(ctx, ddp.Vote{Failed: failed != nil})
+	v, err := t.eng.Agree(ctx, ddp.Vote{Failed: failed != nil, NonFinite: errors.Is(failed, errNotFinite)})
 	if err != nil {
 		return err
 	}
@@ -51,12 +56,18 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	if failed == nil {
 		failed = fmt.Errorf("train: rank 0 could not write the checkpoint of step %d", t.step)
 	}
+	if len(v.NonFinite) > 0 {
+		return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the weights are beyond repair, and are not saved: %w\nhint: older checkpoints are good; lower the learning rate, lengthen the warm-up, or limit the gradient norm", t.comm.Rank(), t.step, failed))
+	}
 	if must {
 		return launch.WithCode(launch.ExitStorage, failed)
 	}
 	slog.Error("checkpoint failed; the older ones are untouched and training goes on", "step", t.step, "reason", failed)
 	return nil
 }
+
+// errNotFinite is why weights are not saved: going on from them would be of no use to anybody, and the last good checkpoint might be rotated away.
+var errNotFinite = errors.New("holds a number that is not finite")
 
 // rankState names the running statistic of a rank in a checkpoint.
 func rankState(rank int, name string) string { return fmt.Sprintf("rank%d/%s", rank, name) }
@@ -65,11 +76,14 @@ func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Con
 	place, _ := json.Marshal(t.at)
 	st := checkpoint.State{
 		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
-		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText, Metrics: t.lastEv,
+		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
 		Fingerprints: map[string]string{"settings": t.cfg.settings()},
 	}
 	if f, err := t.cfg.Data.Fingerprint(); err == nil {
 		st.Fingerprints["data"] = f
+	}
+	if t.evaluated == t.step { // else they are another model's
+		st.Metrics = t.lastEv
 	}
 	file := func(name string, ts []tensor) checkpoint.TensorFile {
 		by := map[string]tensor{}
@@ -83,7 +97,7 @@ func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Con
 				_, err := w.Write(b)
 				return err
 			}
-			return t.write(ctx, by[s.Name], w)
+			return t.write(ctx, by[s.Name], w, name == checkpoint.ModelFile)
 		}
 		return f
 	}
@@ -117,8 +131,8 @@ func int64s(s npu.Shape) []int64 {
 	return out
 }
 
-// write streams one tensor in the plain layout. The host is little-endian like the file, or package safetensors would refuse to build.
-func (t *Trainer) write(ctx context.Context, x tensor, w io.Writer) error {
+// write streams one tensor in the plain layout; with finite it must hold good numbers. The host is little-endian like the file, or package safetensors would refuse to build.
+func (t *Trainer) write(ctx context.Context, x tensor, w io.Writer, finite bool) error {
 	if n := int(x.desc.PlainBytes()); cap(t.hostTensor) < n {
 		t.hostTensor = make([]byte, n)
 	}
@@ -126,9 +140,15 @@ func (t *Trainer) write(ctx context.Context, x tensor, w io.Writer) error {
 	if err := t.mover.Out(ctx, b, x.at, x.desc); err != nil {
 		return fmt.Errorf("%s: %w", x.name, err)
 	}
+	if finite && slices.ContainsFunc(data.F32(b), notFinite) {
+		return fmt.Errorf("%s %w", x.name, errNotFinite)
+	}
 	_, err := w.Write(b)
 	return err
 }
+
+// notFinite looks at the exponent: it is all ones in infinities and in what is not a number.
+func notFinite(v float32) bool { return math.Float32bits(v)&0x7f800000 == 0x7f800000 }
 
 // resume goes on from a checkpoint where the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose differently.
 func (t *Trainer) resume(ctx context.Context) (bool, error) {
@@ -148,16 +168,25 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 
 // choose opens the checkpoint to go on from; nil where the run starts anew.
 func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
-	switch {
-	case t.cfg.ResumeFrom != "":
-		return openCheckpoint(ctx, t.cfg.ResumeFrom)
+	store, must := t.saver, false
+	switch from := t.cfg.ResumeFrom; {
+	case from != "":
+		path, err := filepath.Abs(from)
+		if err != nil {
+			return nil, err
+		}
+		if exists(filepath.Join(path, checkpoint.ManifestFile)) {
+			ck, err := checkpoint.New(checkpoint.OS{}, filepath.Dir(path), t.cfg.KeepLast).Load(ctx, filepath.Base(path))
+			return ck, launch.WithCode(launch.ExitNoInput, err)
+		}
+		store, must = checkpoint.New(checkpoint.OS{}, path, t.cfg.KeepLast), true
 	case !t.cfg.Resume || t.saver == nil:
 		return nil, nil
 	}
 	name := ""
 	if t.comm.Rank() == 0 {
-		ck, rep, err := t.saver.Latest(ctx)
-		if err != nil && !errors.Is(err, checkpoint.ErrNone) {
+		ck, rep, err := store.Latest(ctx)
+		if err != nil && (must || !errors.Is(err, checkpoint.ErrNone)) {
 			return nil, launch.WithCode(launch.ExitNoInput, err) // Run tells the others, who wait in tell
 		}
 		if rep.FellBack() {
@@ -172,22 +201,7 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	if err != nil || name == "" {
 		return nil, err
 	}
-	return t.saver.Load(ctx, name)
-}
-
-// openCheckpoint opens a checkpoint directory, or the newest good one of a directory of checkpoints.
-func openCheckpoint(ctx context.Context, path string) (*checkpoint.Checkpoint, error) {
-	if exists(filepath.Join(path, checkpoint.ManifestFile)) {
-		return checkpoint.New(checkpoint.OS{}, filepath.Dir(path), 2).Load(ctx, filepath.Base(path))
-	}
-	ck, rep, err := checkpoint.New(checkpoint.OS{}, path, 2).Latest(ctx)
-	if err != nil {
-		return nil, launch.WithCode(launch.ExitNoInput, err)
-	}
-	if rep.FellBack() {
-		slog.Warn(strings.TrimSpace(rep.String()))
-	}
-	return ck, nil
+	return store.Load(ctx, name)
 }
 
 // restore sets everything from a checkpoint.
@@ -221,7 +235,10 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 		return err
 	}
 	t.opt.SetCount(st.OptimizerSteps)
-	t.at, t.step, t.samples, t.lastEv = at, int(st.Step), st.Samples, st.Metrics
+	t.at, t.step, t.samples = at, int(st.Step), st.Samples
+	if st.Metrics != nil {
+		t.lastEv, t.evaluated = st.Metrics, t.step
+	}
 	t.warnChanged(st)
 	return nil
 }

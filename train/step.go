@@ -123,7 +123,7 @@ const maxHeld = 2
 
 // scalars sets the loss scale and the dropout seed of a micro-batch.
 func (t *Trainer) scalars(m int) error {
-	if !t.train.scale.IsNil() {
+	if m == 0 && !t.train.scale.IsNil() { // it stays for the whole step, and the copy of one micro-batch may still be pending in the next
 		// The loss is a sum; dividing by the usual count keeps gradients of the size that people expect. The exact count comes at the end.
 		t.hostScale[0] = float32(t.scaler.Scale() / t.usualCount())
 		if err := t.stream.CopyIn(t.train.scale, bytesOf(&t.hostScale[0])); err != nil {
@@ -276,13 +276,25 @@ func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 				place = ", first in " + at
 			}
 		}
-		samples = "; samples of this rank:"
-		for _, b := range t.micro {
-			samples += fmt.Sprintf(" %v", b.Indices)
-		}
+		samples = "; samples of this rank:" + t.badSamples()
 	}
 	return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
 		t.comm.Rank(), t.step, v.NonFinite, place, t.sched.LR(t.step), samples))
+}
+
+// badSamples lists the samples of the micro-batches whose loss is not finite.
+func (t *Trainer) badSamples() (out string) {
+	gone := len(t.valid) - len(t.micro) // batches that went back to the loader within this step
+	for m := range t.valid {
+		switch v := t.train.value(m, 0); {
+		case !math.IsNaN(v) && !math.IsInf(v, 0):
+		case m < gone:
+			out += fmt.Sprintf(" those of micro-batch %d of %d (no longer at hand)", m+1, len(t.valid))
+		default:
+			out += fmt.Sprintf(" %v", t.micro[m-gone].Indices)
+		}
+	}
+	return out
 }
 
 // where adds rank and step to an error of the device.

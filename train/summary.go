@@ -58,6 +58,10 @@ type KindItem struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// program is the resident memory of the binary, the kernel library with the code that it generates, and Go's own heap: measured, and nearly
+// the same for every network.
+const program = 64 << 20
+
 // Total is the sum of all memory items.
 func (s *Summary) Total() int64 {
 	var n int64
@@ -149,6 +153,10 @@ func (t *Trainer) summariseMemory(s *Summary, world int) error {
 		batch += int64(f.Bytes() * t.cfg.Batch)
 	}
 	const ring = 3 // batches of the loader
+	local := t.cfg.LocalSize
+	if t.cfg.Comm == nil {
+		local = world
+	}
 	s.Memory = []MemoryItem{
 		{"weights", bk.Bytes + frozen},
 		{"gradients", bk.Bytes},
@@ -156,6 +164,10 @@ func (t *Trainer) summariseMemory(s *Summary, world int) error {
 		{"running statistics", states},
 		{"activations and workspace", scratch},
 		{"batches", batch * (ring + 1)},
+		{"program and libraries", program},
+	}
+	if local > 1 { // counted in the resident set of each rank, though it is there once
+		s.Memory = append(s.Memory, MemoryItem{"gradients of the other ranks, shared", bk.Bytes * int64(local-1)})
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type Trainer struct {
 	cfg   Config
 	began time.Time
 	stop  atomic.Bool
+	used  atomic.Bool // Run or Evaluate was called
 
 	bus    *telemetry.Bus
 	window *telemetry.Window // items per second of the last steps
@@ -58,7 +59,9 @@ type Trainer struct {
 	samples int64
 	micro   []*data.Batch // of the step under way, for messages
 	valid   []int
-	lastEv  map[string]float64
+
+	lastEv    map[string]float64 // last evaluation
+	evaluated int                // the step after which that was
 
 	afterStep  func(step int) // for tests
 	hostScale  [1]float32     // what is being copied to the device
@@ -69,7 +72,7 @@ type Trainer struct {
 // Result says how a run ended.
 type Result struct {
 	Steps   int                // done, those before a resume included
-	Loss    float64            // mean of the last step
+	Loss    float64            // mean of the last step; 0 where there was none left to do
 	Eval    map[string]float64 // last evaluation: "loss" and the metrics, and "items", the number evaluated
 	Stopped bool               // on request, before the end; the state is saved if there is a directory for it
 }
@@ -189,7 +192,7 @@ func (t *Trainer) skipped(index int, err error) {
 // compile builds and compiles the training network and, with the same parameter layouts, the evaluation network.
 func (t *Trainer) compile() error {
 	c := &t.cfg
-	net, err := build(c.Model, c.Data.Fields(), c.Batch, true)
+	net, err := build(c.Model, c.Data.Fields(), c.Batch, true, c.Graph)
 	if err != nil {
 		return err
 	}
@@ -201,7 +204,7 @@ func (t *Trainer) compile() error {
 	if c.Eval == nil {
 		return nil
 	}
-	if net, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false); err != nil {
+	if net, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false, c.Graph); err != nil {
 		return fmt.Errorf("train: evaluation network: %w", err)
 	}
 	if prog, err = graph.Compile(net.b, t.dev, graph.Options{Compute: c.Compute, Layouts: prog.Layouts()}); err != nil {

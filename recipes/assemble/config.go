@@ -54,7 +54,7 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		Workers: r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps, perEpoch),
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, RecipeText: r.String(),
-		LogEvery: r.Log.EverySteps, CheckEvery: r.Train.CheckEvery, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
+		CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
 	if c.Threads == 0 {
 		c.Threads = rank.Threads
