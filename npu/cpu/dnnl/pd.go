@@ -6,7 +6,6 @@ package dnnl
 import "C"
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 	"unsafe"
