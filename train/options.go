@@ -2,6 +2,7 @@ package train
 
 import (
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/data"
@@ -73,4 +74,9 @@ func WithCheckpoints(dir string, every int) Option {
 // WithSinks adds receivers of events, such as telemetry's console.
 func WithSinks(s ...telemetry.Sink) Option {
 	return func(c *Config) { c.Sinks = append(c.Sinks, s...) }
+}
+
+// WithGraph adds options of both networks' builders: graph.AllowUnreached, graph.Salt.
+func WithGraph(o ...graph.Option) Option {
+	return func(c *Config) { c.Graph = append(c.Graph, o...) }
 }
