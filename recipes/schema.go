@@ -85,9 +85,9 @@ type Train struct {
 	ClipNorm       float64 `toml:"clip_norm" default:"0" min:"0" doc:"Limit of the global L2 norm of the gradients; 0: none. With a limit the optimizer waits for all gradients."`
 	BucketMB       float64 `toml:"bucket_mb" default:"25" unit:"MiB" over:"0" max:"65536" doc:"Largest bucket of gradients that is reduced at once."`
 	FirstBucketMB  float64 `toml:"first_bucket_mb" default:"1" unit:"MiB" over:"0" max:"65536" doc:"Largest first bucket: small, so that communication starts early."`
-	MaxBadSteps    int     `toml:"max_bad_steps" default:"10" unit:"steps" min:"0" doc:"Steps in a row with gradients that are not finite, after which the run ends; they are skipped on all ranks. 0: no limit."`
+	MaxBadSteps    int     `toml:"max_bad_steps" default:"10" unit:"steps" min:"0" doc:"With clip_norm: steps in a row with gradients that are not finite, after which the run ends; they are skipped on all ranks. 0: no limit. Without clip_norm gradients are not looked at. A loss that is not finite ends the run at once, always."`
 	TimeoutSeconds float64 `toml:"collective_timeout_seconds" default:"300" unit:"seconds" over:"0" doc:"How long a rank waits for the others in one collective."`
-	GraceSeconds   float64 `toml:"grace_seconds" default:"30" unit:"seconds" over:"0" doc:"How long ranks may take to end after they were asked to; then they are killed. A checkpoint must fit into it."`
+	GraceSeconds   float64 `toml:"grace_seconds" default:"30" unit:"seconds" over:"0" doc:"Where gotrain starts the ranks itself: how long they may take to end after they were asked to; then they are killed. A checkpoint must fit into it."`
 	CheckEvery     int     `toml:"state_check_every_steps" default:"500" unit:"steps" min:"0" doc:"Steps between comparisons of all weights and optimizer state over the ranks; 0: never."`
 }
 

@@ -37,6 +37,9 @@ func (r *Recipe) suspicions() []string {
 	if r.Train.Batch < 4 {
 		warn("train.batch_per_rank", "batch norm over %d samples is very noisy", r.Train.Batch)
 	}
+	if _, set := r.origin.at["train.max_bad_steps"]; set && r.Train.ClipNorm == 0 && r.matters("train.max_bad_steps") {
+		warn("train.max_bad_steps", "has no effect without train.clip_norm")
+	}
 	if r.Model.LabelSmoothing > 0.3 {
 		warn("model.label_smoothing", "%g is unusually high: 0.1 is usual", r.Model.LabelSmoothing)
 	}

@@ -45,7 +45,7 @@ type Config struct {
 	FirstMB  float64 // cap of the first one in MiB; 1
 
 	Comm      comm.Communicator // joins the ranks; nil: this process is alone
-	LocalRank int               // index on this machine
+	LocalRank int               // index on this machine; Comm.Rank() where LocalSize is 0
 	LocalSize int               // ranks on this machine; Comm.Size()
 	Node      int               // index of this machine, for log lines
 	Timeout   time.Duration     // of one collective; 5 minutes
@@ -101,8 +101,8 @@ func (c *Config) ensureDefaults() {
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Minute
 	}
-	if c.Comm != nil {
-		def(&c.LocalSize, c.Comm.Size())
+	if c.Comm != nil && c.LocalSize == 0 { // all on one machine
+		c.LocalSize, c.LocalRank = c.Comm.Size(), c.Comm.Rank()
 	}
 	def(&c.LocalSize, 1)
 	if c.Scaler == nil {
@@ -123,6 +123,9 @@ func (c *Config) validate() error {
 	need(c.Data != nil, "no training data\nhint: train.WithData")
 	need(c.Batch > 0, "batch must be above 0, got %d", c.Batch)
 	need(c.Accumulate > 0, "accumulation must be at least 1 micro-batch, got %d", c.Accumulate)
+	need(c.Steps >= 0 && c.Epochs >= 0, "the length must not be negative, got %d steps and %g epochs", c.Steps, c.Epochs)
+	need(c.Tail != data.Short, "the tail %q is for evaluation: in training it would leave ranks without samples\nhint: data.Drop or data.Pad", c.Tail)
+	need(c.Timeout > 0, "the timeout of a collective must be above 0, got %v", c.Timeout)
 	need(c.Steps > 0 || c.Epochs > 0, "no length\nhint: train.WithSteps or train.WithEpochs")
 	need(c.Schedule != nil, "no learning rate\nhint: train.WithLR or train.WithSchedule")
 	need(c.Compute == npu.F32 || c.Compute == npu.BF16, "compute dtype must be f32 or bf16, got %v", c.Compute)
