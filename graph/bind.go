@@ -129,12 +129,7 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 		cuts[at] = append(cuts[at], Forward)
 	}
 	for k, group := range p.groups {
-		last := -1
-		for _, w := range group {
-			if p.plan.Weights[w].Grad != plan.None {
-				last = max(last, p.plan.Weights[w].Ready)
-			}
-		}
+		last := p.lastReady(group)
 		if last < 0 {
 			return nil, fmt.Errorf("graph: group %d has no weight with a gradient", k)
 		}
@@ -167,6 +162,17 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 		flush()
 	}
 	return out, nil
+}
+
+// lastReady is the step after which all gradients of a group are complete, -1 where it has none.
+func (p *Program) lastReady(group []int) int {
+	last := -1
+	for _, w := range group {
+		if p.plan.Weights[w].Grad != plan.None {
+			last = max(last, p.plan.Weights[w].Ready)
+		}
+	}
+	return last
 }
 
 // Forward is the group that Run reports when all outputs are computed: loss, count and metrics may be read from then on.

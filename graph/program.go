@@ -172,7 +172,7 @@ func (p *Program) Close() error {
 	return errors.Join(errs...)
 }
 
-// Write prints the plan with the implementation chosen for each step, then its totals.
+// Write prints the plan with the implementation chosen for each step, then the groups of gradients (buckets) where Group made some, then totals.
 func (p *Program) Write(w io.Writer) error {
 	pl := p.plan
 	for i := range pl.Steps {
@@ -189,6 +189,15 @@ func (p *Program) Write(w io.Writer) error {
 			}
 		}
 		if _, err := fmt.Fprintf(w, "%4d %s %-18s %-26s %9.2f MFLOP  %-34s %s\n", i, dir, s.Op.Kind, s.Name, float64(s.FLOPs())/1e6, out, p.Impl(i)); err != nil {
+			return err
+		}
+	}
+	for k, group := range p.groups {
+		last, bytes := p.lastReady(group), int64(0)
+		for _, i := range group {
+			bytes += pl.Tensors[pl.Weights[i].Value].Bytes
+		}
+		if _, err := fmt.Fprintf(w, "bucket %d: %d gradients, %.2f MiB, complete after step %d\n", k, len(group), float64(bytes)/(1<<20), last); err != nil {
 			return err
 		}
 	}

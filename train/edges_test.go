@@ -186,7 +186,9 @@ func TestOneFailingRankEndsAll(t *testing.T) {
 		{"held-out sample", func(t *testing.T, rank int) []Option {
 			return []Option{WithEval(unreadable{images(t, 21), []int{-1, 1}[rank]}, 2)}
 		}, "on fire", 0},
-		{"full disk", func(t *testing.T, rank int) []Option { return []Option{WithCheckpoints(full(t), 0), func(c *Config) { c.Resume = false }} }, "", launch.ExitStorage},
+		{"full disk", func(t *testing.T, rank int) []Option {
+			return []Option{WithCheckpoints(full(t), 0), func(c *Config) { c.Resume = false }}
+		}, "", launch.ExitStorage},
 		{"another length", func(t *testing.T, rank int) []Option { return []Option{WithSteps(6 + rank)} }, "length and intervals", 0},
 		{"weights that blow up", func(t *testing.T, rank int) []Option {
 			return []Option{WithLR(1e38), WithOptimizer(optim.Default(optim.SGD, 1)), WithCheckpoints(t.TempDir(), 1)}
@@ -312,5 +314,27 @@ func TestTrainerRunsOnce(t *testing.T) {
 	}
 	if _, err := tr.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "once") {
 		t.Error(err)
+	}
+}
+
+// The program of a summary prints its order, its buckets and its memory.
+func TestSummaryPrintsTheProgram(t *testing.T) {
+	tr, err := New(append(small(t, t.TempDir(), 1), func(c *Config) { c.FirstMB = 0.0001 })...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	s, err := tr.Summarise(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := s.Program.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"conv1", "bucket 0: ", fmt.Sprintf("bucket %d: ", len(s.Buckets)-1), "complete after step", "GFLOP forward", "arena"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
 	}
 }

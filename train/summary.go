@@ -94,9 +94,11 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 		Steps: t.total, StepsPerPass: t.perEpoch, Program: t.train.prog,
 	}
 	s.ForwardFLOP, s.BackwardFLOP = t.train.prog.Plan().FLOPs()
-	if err := t.summariseMemory(s, world); err != nil {
+	bytes, err := t.summariseBuckets(s, world)
+	if err != nil {
 		return nil, err
 	}
+	t.summariseMemory(s, world, bytes)
 	for i := range 21 {
 		step := i * max(t.total-1, 0) / 20
 		if n := len(s.LR); n == 0 || s.LR[n-1].Step != step {
@@ -107,10 +109,11 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 	return s, nil
 }
 
-func (t *Trainer) summariseMemory(s *Summary, world int) error {
+// summariseBuckets cuts the buckets as the engine will, tells the program, and returns the bytes of all gradients.
+func (t *Trainer) summariseBuckets(s *Summary, world int) (int64, error) {
 	params, err := t.params()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var bp []bucket.Param
 	for _, p := range params {
@@ -119,15 +122,22 @@ func (t *Trainer) summariseMemory(s *Summary, world int) error {
 	const mib = 1 << 20
 	bk, err := bucket.New(bp, bucket.Config{CapBytes: int64(t.cfg.BucketMB * mib), FirstBytes: int64(t.cfg.FirstMB * mib), World: world})
 	if err != nil {
-		return err
+		return 0, err
 	}
+	var groups [][]int
 	for _, b := range bk.Buckets {
 		item := BucketItem{Bytes: b.Bytes}
+		var group []int
 		for _, p := range b.Places {
-			item.Params = append(item.Params, bp[p.Param].Name)
+			item.Params, group = append(item.Params, bp[p.Param].Name), append(group, t.order[p.Param])
 		}
-		s.Buckets = append(s.Buckets, item)
+		s.Buckets, groups = append(s.Buckets, item), append(groups, group)
 	}
+	t.train.prog.Group(groups)
+	return bk.Bytes, nil
+}
+
+func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {
 	for _, p := range t.train.net.b.Params() {
 		s.Params += p.Shape.Elems()
 		if !p.Frozen {
@@ -158,18 +168,17 @@ func (t *Trainer) summariseMemory(s *Summary, world int) error {
 		local = world
 	}
 	s.Memory = []MemoryItem{
-		{"weights", bk.Bytes + frozen},
-		{"gradients", bk.Bytes},
-		{"optimizer state", bk.Bytes * int64(len(t.cfg.Optim.States()))},
+		{"weights", buckets + frozen},
+		{"gradients", buckets},
+		{"optimizer state", buckets * int64(len(t.cfg.Optim.States()))},
 		{"running statistics", states},
 		{"activations and workspace", scratch},
 		{"batches", batch * (ring + 1)},
 		{"program and libraries", program},
 	}
 	if local > 1 { // counted in the resident set of each rank, though it is there once
-		s.Memory = append(s.Memory, MemoryItem{"gradients of the other ranks, shared", bk.Bytes * int64(local-1)})
+		s.Memory = append(s.Memory, MemoryItem{"gradients of the other ranks, shared", buckets * int64(local-1)})
 	}
-	return nil
 }
 
 // bandwidth is the memory traffic per thread that a prediction assumes, in bytes a second: what one core of a current server reaches. Only ops
