@@ -23,6 +23,7 @@
 //   - All ranks run the same number of steps and take the same branch: they agree in one small reduce per step on numbers that are not finite, on stopping and on errors.
 //   - Evaluation counts every sample once ("items" says how many), with running statistics averaged over ranks.
 //   - [Trainer.Stop] may be called from anywhere, also a signal handler; Run then saves and returns [ErrStopped], whose exit code is 75.
+//   - Whatever a rank fails at, the others end too, with an error. Weights that are not finite are never saved.
 //
 // # Where to read
 //

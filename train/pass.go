@@ -2,6 +2,7 @@ package train
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -21,7 +22,6 @@ type pass struct {
 	out   []outPtr  // loss, count (if counted), metrics
 	host  []byte    // room for one copy of the outputs per micro-batch, 8 bytes each
 	ready npu.Event // outputs have reached the host
-	done  npu.Event // the whole pass ran
 }
 
 type outPtr struct {
@@ -65,10 +65,7 @@ func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
 	}
 	p.host = make([]byte, micro*len(p.out)*8)
 	var err error
-	if p.ready, err = dev.NewEvent(); err != nil {
-		return err
-	}
-	p.done, err = dev.NewEvent()
+	p.ready, err = dev.NewEvent()
 	return err
 }
 
@@ -129,12 +126,9 @@ func (p *pass) whole(b *data.Batch) error {
 }
 
 func (p *pass) close() error {
-	for _, e := range []npu.Event{p.ready, p.done} {
-		if e != nil {
-			if err := e.Close(); err != nil {
-				return err
-			}
-		}
+	var err error
+	if p.ready != nil {
+		err = p.ready.Close()
 	}
-	return p.prog.Close()
+	return errors.Join(err, p.prog.Close())
 }
