@@ -98,7 +98,7 @@ const (
 	// AdamW (arXiv 1711.05101): hyper f32[8] = {lr, grad_scale, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t}, w, g, m, v → w, m, v.
 	// Attr coupled bool (Adam with L2).  w -= lr*wd*w; m, v updated; w -= lr/bc1 * m/(sqrt(v/bc2) + eps).
 	AdamW = "adamw"
-	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: adds to what is there, in float64, in a fixed order. inplace only.
+	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: adds to what is there, in float64, in a fixed order; a square may be rounded to float32. inplace only.
 	SumSq = "sumsq"
 	// LARS (arXiv 1708.03888) on one tensor: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, trust, eps, first, nesterov}, w, g, m, sw f64[2], sg f64[2] (SumSq of w and of g) → w, m.
 	// Attr skip bool (norms and biases: no adaptation, no decay). local = trust*|w|/(|g| + wd*|w| + eps) if both norms > 0 else 1.

@@ -17,8 +17,8 @@
 //
 // # Layouts
 //
-// Activations live in Plain, [NHWC] or [NChw16c]; convolutions get NHWC, as measured (policy.go), or what
-// Extra says.
+// Activations live in Plain, [NHWC] or [NChw16c]. Convolutions get what was measured to be fastest (policy.go): blocks in f32
+// with AVX-512, else nhwc; where the channels are not a multiple of 16, nhwc; or what Extra says.
 // Everything else keeps the layout of its large input. Weights live in the library's own layouts, named by tokens "w:…" that are
 // valid in this process only; pooling indices in "p:…".
 //
@@ -26,7 +26,7 @@
 //
 // Options.Threads, Share and CPUs are honoured. Options.Extra:
 //
-//   - layout: auto (default, nhwc), nhwc or nChw16c: layout of activations, to measure with;
+//   - layout: auto (default), nhwc or nChw16c: layout of activations, to measure with;
 //   - onednn: path of the library (default $GOTRAIN_ONEDNN, then the system's), or "off": work without it, hundreds of times slower;
 //   - calibrate: "true" measures Info.Peak with a short matmul at Open.
 //

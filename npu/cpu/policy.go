@@ -2,24 +2,32 @@
 
 package cpu
 
-import "github.com/gotrain/gotrain/npu"
+import (
+	"strings"
 
-// prefer is the layout of activations that convolutions are given, unless Extra["layout"] says otherwise: nhwc for all of them.
+	"github.com/gotrain/gotrain/npu"
+)
+
+// prefer is the layout of activations that convolutions are given, unless Extra["layout"] says otherwise: blocked in f32 with AVX-512, else nhwc.
 //
-// Best of 7 of each of the 53 convolutions of ResNet50, summed, batch 16, one thread, in ms of processor time (forward, by data, by
-// weights), on Sapphire Rapids with other load on its memory, so +-5 % in f32 and +-20 % in bf16:
+// All 53 convolutions of ResNet50 and its batch normalisations, batch 16, one thread, best of several runs, in ms of processor time
+// (forward, by data, by weights; forward, backward), on Sapphire Rapids with oneDNN 2.6 and other load on its memory:
 //
-//	            f32 nhwc         f32 nChw16c      bf16 nhwc        bf16 nhwc, gradients of 1x1 as products
-//	oneDNN 2.6   990 1064 1157   1019 1065 1194   221 396 745      221 249 416
-//	oneDNN 3.2  1023 1070 1158   1005 1046 1164   224 223 441      220 177 377
+//	               convolutions      batch normalisation
+//	f32 nhwc       977 981 1123      168 334
+//	f32 nChw16c    944 933 1067      148 256
+//	bf16 nhwc      172 205 316       (221 396 745 with the library's own gradients, see pointwise.go and columns.go)
+//	bf16 nChw16c   398 510 1107      these kernels do not use AMX
 //
-// So f32 does not care, and bf16 with AMX must have nhwc: the blocked kernels do not use it (398 510 1107 in 2.6). Batch normalisation
-// by package kern is as fast in either. One layout for all dtypes keeps conversions between them flat. Processors without AMX were
-// measured by others (Zen 5, 2 threads, GFLOP/s, 2.6): f32 397 356 308 in nhwc, 379 374 358 in nChw16c; there the blocked
-// layout may be worth a few per cent. Below AVX-512 the library's blocks have 8 channels, so nhwc is all that is left.
-func (d *Device) prefer() npu.Layout {
-	if d.layout != npu.Any {
+// oneDNN 3.2: f32 nearly the same, bf16 nhwc 155 159 271. Without AMX, others measured bf16 on Zen 5 (two threads, GFLOP/s): 816 779 531 blocked, 782 737
+// 505 in nhwc, but 780 for matmul, which in nhwc does half of the gradients by weights. Below AVX-512 the library's blocks have 8
+// channels, so nhwc is all that is left.
+func (d *Device) prefer(t npu.DType) npu.Layout {
+	switch {
+	case d.layout != npu.Any:
 		return d.layout
+	case t == npu.F32 && strings.Contains(d.isa, "avx512"):
+		return NChw16c
 	}
 	return NHWC
 }
@@ -29,7 +37,7 @@ func (d *Device) convLayouts(c conv) [][2]npu.Layout {
 	nhwc, plain := [2]npu.Layout{NHWC, NHWC}, [2]npu.Layout{npu.Plain, npu.Plain}
 	in, out := c.x.Shape[1], c.y.Shape[1]
 	var list [][2]npu.Layout
-	if d.prefer() == NChw16c && out%16 == 0 {
+	if d.prefer(c.y.DType) == NChw16c && out%16 == 0 {
 		switch {
 		case in%16 == 0:
 			list = append(list, [2]npu.Layout{NChw16c, NChw16c})
@@ -66,7 +74,8 @@ func (d *Device) actLayouts(op npu.Op) []npu.Layout {
 		return []npu.Layout{npu.Plain}
 	}
 	if best == npu.Any {
-		best = d.prefer()
+		t, _ := arg(op, 0)
+		best = d.prefer(t.DType)
 	}
 	return []npu.Layout{best, NHWC, NChw16c, npu.Plain}
 }

@@ -92,7 +92,7 @@ func (d *Device) poolLayouts(op npu.Op) []npu.Layout {
 	if l := op.In[0].Layout; l == NHWC || (l == NChw16c && x.Shape[1]%16 == 0) {
 		list = append(list, l)
 	}
-	if d.prefer() == NChw16c && x.Shape[1]%16 == 0 {
+	if d.prefer(x.DType) == NChw16c && x.Shape[1]%16 == 0 {
 		list = append(list, NChw16c)
 	}
 	return append(list, NHWC, npu.Plain)
