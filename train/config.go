@@ -55,8 +55,8 @@ type Config struct {
 	Tail        data.Tail // what happens to the ragged end of a training epoch
 	SkipBad     int       // samples that may be unreadable before the run fails
 	NoShuffle   bool
-	EvalEvery   int // steps between evaluations; 0: after the last step only, -1: after every epoch
-	SaveEvery   int // steps between checkpoints; 0: only at the end and when stopped
+	EvalEvery   int // steps between evaluations; 0: after the last step only, -n: after every n epochs
+	SaveEvery   int // steps between checkpoints; 0: only at the end and when stopped, -n: after every n epochs
 	SaveDir     string
 	KeepLast    int    // checkpoints kept; 2
 	Resume      bool   // go on from the newest good checkpoint in SaveDir, if there is one
@@ -131,7 +131,7 @@ func (c *Config) validate() error {
 	need(c.Compute == npu.F32 || c.Compute == npu.BF16, "compute dtype must be f32 or bf16, got %v", c.Compute)
 	need(c.ClipNorm >= 0, "the limit of the gradient norm must not be negative, got %g", c.ClipNorm)
 	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be torn", c.KeepLast)
-	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints every %d steps, but no directory for them", c.SaveEvery)
+	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are asked for, but no directory for them")
 	if c.Optim.Rule == "" {
 		need(false, "no optimizer\nhint: train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
 	} else if err := c.Optim.Validate(); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/telemetry"
 )
 
 // together runs several ranks in this process and returns what each one came to. Nobody may hang.
@@ -338,3 +339,30 @@ func TestSummaryPrintsTheProgram(t *testing.T) {
 		}
 	}
 }
+
+// Epochs end where the data's do, also when a step does not end with them.
+func TestEveryEpochWithAccumulation(t *testing.T) {
+	evals := 0
+	src := noise(t, 40) // 5 batches of 8 an epoch, 2 a step: epochs end in steps 3, 5, 8, 10
+	tr, err := New(WithModel(mlp), WithData(src, 8), WithAccumulate(2), WithEval(src, -1), WithSteps(12), WithLR(0.01), WithDevice("ref", 1),
+		WithOptimizer(optim.Default(optim.SGD, 0)), WithSinks(evalCounter{&evals}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if evals != 5 { // four epochs, and the last step
+		t.Errorf("%d evaluations, want 5", evals)
+	}
+}
+
+type evalCounter struct{ n *int }
+
+func (c evalCounter) Emit(e telemetry.Event) error {
+	if _, ok := e.(telemetry.Eval); ok {
+		*c.n++
+	}
+	return nil
+}
+func (evalCounter) Close() error { return nil }

@@ -42,7 +42,7 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 			t.afterStep(t.step)
 		}
 
-		if t.due(t.cfg.CheckEvery) {
+		if t.cfg.CheckEvery > 0 && t.due(t.cfg.CheckEvery) {
 			if err := t.eng.CheckState(ctx, t.named()...); err != nil {
 				return res, launch.WithCode(launch.ExitInternal, err)
 			}
@@ -95,8 +95,14 @@ func (t *Trainer) use() error {
 	return nil
 }
 
-// due says whether something that happens every n steps happens now.
-func (t *Trainer) due(n int) bool { return n > 0 && t.step%n == 0 }
+// due says whether something that happens every n steps, or every -n epochs, happens now. Epochs are those of the data: with accumulation they need not
+// end with a whole number of steps.
+func (t *Trainer) due(n int) bool {
+	if n < 0 {
+		return t.at.Epoch/-n > t.before/-n
+	}
+	return n > 0 && t.step%n == 0
+}
 
 func (t *Trainer) evalDue() bool {
 	switch {
@@ -104,8 +110,6 @@ func (t *Trainer) evalDue() bool {
 		return false
 	case t.step == t.total:
 		return true
-	case t.cfg.EvalEvery < 0:
-		return t.due(t.perEpoch)
 	}
 	return t.due(t.cfg.EvalEvery)
 }

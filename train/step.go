@@ -35,6 +35,7 @@ type report struct {
 func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	begin := time.Now()
 	r.lr, r.norm = t.sched.LR(t.step), math.NaN()
+	t.before = t.at.Epoch
 	if err := t.stream.Record(t.marks.begin); err != nil {
 		return r, err
 	}

@@ -56,6 +56,7 @@ type Trainer struct {
 
 	step    int        // done
 	at      data.State // where the data goes on
+	before  int        // epoch in which the step under way began
 	samples int64
 	micro   []*data.Batch // of the step under way, for messages
 	valid   []int

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gotrain/gotrain/ddp/comm"
-	"github.com/gotrain/gotrain/ddp/comm/shm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	_ "github.com/gotrain/gotrain/npu/cpu" // the devices of this binary
 	_ "github.com/gotrain/gotrain/npu/ref"
@@ -38,30 +36,17 @@ func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *t
 		return nil, err
 	}
 	change(&cfg)
-	if cfg.Comm, err = join(ctx, id); err != nil {
+	job, err := train.JoinAs(ctx, id)
+	if err != nil {
 		return nil, err
 	}
+	cfg.Comm = job.Comm
 	t, err := train.New(train.WithConfig(cfg))
 	if err != nil && cfg.Comm != nil {
 		cfg.Comm.Abort(err)
 		cfg.Comm.Close()
 	}
 	return t, err
-}
-
-// join meets the other ranks. nil for a process that is alone.
-func join(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
-	switch {
-	case id.World == 1:
-		return nil, nil
-	case id.Nodes > 1:
-		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: this version joins ranks of one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
-	}
-	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World})
-	if err != nil {
-		return nil, launch.WithCode(launch.ExitUnavailable, err)
-	}
-	return c, nil
 }
 
 // trainWork trains as the recipe says; it is the work of one rank.

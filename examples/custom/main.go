@@ -1,5 +1,6 @@
 // Command custom trains a model of its own with gotrain's trainer: the DSL for the network, real pictures (Fashion-MNIST, the first 2000), everything
-// else as in a recipe. Run it from the repository: go run ./examples/custom
+// else as in a recipe. Run it from the repository: go run ./examples/custom. It is a rank where a launcher starts it, for example
+// bin/hcclrun -n 2 go run ./examples/custom.
 package main
 
 import (
@@ -40,14 +41,21 @@ func run(ctx context.Context, w io.Writer, epochs float64) (train.Result, error)
 	if err != nil {
 		return train.Result{}, err
 	}
+	job, err := train.Join(ctx)
+	if err != nil {
+		return train.Result{}, err
+	}
+	defer job.Close()
+	who := telemetry.Identity{Node: job.NodeRank, Rank: job.Rank, World: job.World}
 	t, err := train.New(
+		train.WithJob(job),
 		train.WithModel(model),
 		train.WithData(trainSet, 50),
 		train.WithEval(testSet, -1),
 		train.WithEpochs(epochs),
 		train.WithOptimizer(optim.Default(optim.AdamW, 0.01)),
 		train.WithLR(2e-3),
-		train.WithSinks(telemetry.NewConsole(telemetry.NewTerminal(w, 0, false), telemetry.Identity{World: 1}, telemetry.ConsoleOptions{Every: 20})),
+		train.WithSinks(telemetry.NewConsole(telemetry.NewTerminal(w, 0, false), who, telemetry.ConsoleOptions{Every: 20})),
 	)
 	if err != nil {
 		return train.Result{}, err

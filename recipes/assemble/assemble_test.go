@@ -170,7 +170,7 @@ func TestResume(t *testing.T) {
 	}{
 		{"", true, "", true, 0},
 		{"checkpoint.resume=none checkpoint.every_steps=7", false, "", true, 7},
-		{"checkpoint.resume=/x checkpoint.every_epochs=2", false, "/x", true, 80},
+		{"checkpoint.resume=/x checkpoint.every_epochs=2", false, "/x", true, -2},
 		{"checkpoint.enabled=false", false, "", false, 0},
 	} {
 		cfg, err := Config(recipe(t, "quickstart", strings.Fields(c.sets)...), rank(2))

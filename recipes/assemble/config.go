@@ -40,7 +40,6 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		return c, launch.WithCode(launch.ExitRecipe, err)
 	}
 	world := max(1, rank.World)
-	perEpoch := stepsPerEpoch(r, trainSet.Len(), world, tail)
 	scaler := optim.NoScaler(r.Train.MaxBadSteps)
 	c = train.Config{
 		Name: r.Run.Name, Model: model, Seed: r.Run.Seed, Data: trainSet, Eval: evalSet,
@@ -52,7 +51,7 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		Timeout: time.Duration(r.Train.TimeoutSeconds * float64(time.Second)),
 		Same:    []comm.Item{{Name: "recipe", Text: r.Fingerprint()}},
 		Workers: r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
-		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps, perEpoch),
+		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, RecipeText: r.String(),
 		CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
@@ -68,14 +67,14 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	if r.Data.BadFiles == "skip" {
 		c.SkipBad = r.Data.BadFileLimit
 	}
-	checkpoints(r, &c, perEpoch)
+	checkpoints(r, &c)
 	return c, nil
 }
 
-func checkpoints(r *recipes.Recipe, c *train.Config, perEpoch int) {
+func checkpoints(r *recipes.Recipe, c *train.Config) {
 	if r.Checkpoint.Enabled {
 		c.SaveDir = r.Checkpoint.Dir
-		c.SaveEvery = every(r.Checkpoint.EveryEpochs, r.Checkpoint.EverySteps, perEpoch)
+		c.SaveEvery = every(r.Checkpoint.EveryEpochs, r.Checkpoint.EverySteps)
 	}
 	switch r.Checkpoint.Resume {
 	case "auto":
@@ -86,16 +85,10 @@ func checkpoints(r *recipes.Recipe, c *train.Config, perEpoch int) {
 	}
 }
 
-// stepsPerEpoch is how many optimizer steps the trainer will count as an epoch.
-func stepsPerEpoch(r *recipes.Recipe, samples, world int, tail data.Tail) int {
-	s := data.Sampler{Len: samples, World: world, Batch: r.Train.Batch, Tail: tail}
-	return max(1, s.Batches()/r.Train.Accumulate)
-}
-
-// every turns an interval in epochs or in steps into steps; 0 is never.
-func every(epochs, steps, perEpoch int) int {
+// every turns an interval in epochs or in steps into what the trainer takes: steps, or epochs as a negative number; 0 is never.
+func every(epochs, steps int) int {
 	if epochs > 0 {
-		return epochs * perEpoch
+		return -epochs
 	}
 	return steps
 }

@@ -19,6 +19,6 @@ func ExampleConfig() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(cfg.Data.Len(), "training samples,", cfg.Eval.Len(), "held out, batch", cfg.Batch, "a rank, checkpoint every", cfg.SaveEvery, "steps")
-	// Output: 300 training samples, 100 held out, batch 8 a rank, checkpoint every 45 steps
+	fmt.Println(cfg.Data.Len(), "training samples,", cfg.Eval.Len(), "held out, batch", cfg.Batch, "a rank, checkpoint every", -cfg.SaveEvery, "epochs")
+	// Output: 300 training samples, 100 held out, batch 8 a rank, checkpoint every 5 epochs
 }

@@ -1,0 +1,71 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/comm/shm"
+	"github.com/gotrain/gotrain/ddp/launch"
+)
+
+// Job is this process's place among the ranks of a job, and its connection to them. A program that is started under hcclrun, mpirun, torchrun or srun becomes a
+// rank with
+//
+//	job, err := train.Join(ctx)
+//	defer job.Close()
+//	t, err := train.New(train.WithJob(job), …)
+//
+// and runs alone, unchanged, when nobody started it so.
+type Job struct {
+	launch.Identity
+	launch.Placement
+	Comm comm.Communicator // nil for a process that is alone
+}
+
+// Join finds out who this process is (see package ddp/launch) and meets the other ranks.
+func Join(ctx context.Context) (*Job, error) {
+	id, err := launch.Self()
+	if err != nil {
+		return nil, err
+	}
+	return JoinAs(ctx, id)
+}
+
+// JoinAs is Join for an identity that is already known.
+func JoinAs(ctx context.Context, id launch.Identity) (*Job, error) {
+	place, err := launch.Place(id, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Identity: id, Placement: place}
+	switch {
+	case id.World == 1:
+		return j, nil
+	case id.Nodes > 1:
+		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: this version joins ranks of one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
+	}
+	if j.Comm, err = shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World}); err != nil {
+		return nil, launch.WithCode(launch.ExitUnavailable, err)
+	}
+	return j, nil
+}
+
+// Close leaves the job. Idempotent.
+func (j *Job) Close() error {
+	if j.Comm == nil {
+		return nil
+	}
+	return j.Comm.Close()
+}
+
+// WithJob makes the trainer a rank of a job: its peers, its index on this machine, its processors and threads.
+func WithJob(j *Job) Option {
+	return func(c *Config) {
+		c.Comm, c.LocalRank, c.LocalSize, c.Node, c.CPUs = j.Comm, max(0, j.LocalRank), max(1, j.LocalWorld), max(0, j.NodeRank), j.CPUs
+		if c.Threads == 0 {
+			c.Threads = j.Threads
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/optim"
+)
+
+func TestJobJoinsRanks(t *testing.T) {
+	losses := make([]float64, 2)
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for r := range 2 {
+		wg.Go(func() {
+			errs[r] = func() error {
+				job, err := JoinAs(context.Background(), launch.Identity{
+					Rank: r, World: 2, LocalRank: r, LocalWorld: 2, Nodes: 1, JobID: fmt.Sprintf("test-join-%d", os.Getpid()), Source: launch.SourceGotrain,
+				})
+				if err != nil {
+					return err
+				}
+				tr, err := New(WithModel(mlp), WithData(noise(t, 64), 8), WithSteps(5), WithLR(0.1),
+					WithOptimizer(optim.Default(optim.SGD, 0)), WithDevice("ref", 1), WithJob(job))
+				if err != nil {
+					return err
+				}
+				res, err := tr.Run(context.Background())
+				losses[r] = res.Loss
+				return errors.Join(err, job.Close(), job.Close())
+			}()
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if losses[0] != losses[1] || losses[0] == 0 {
+		t.Errorf("ranks report losses %v", losses)
+	}
+}
+
+func TestJobRefusesSeveralMachines(t *testing.T) {
+	_, err := JoinAs(context.Background(), launch.Identity{World: 4, LocalWorld: 2, Nodes: 2, JobID: "x"})
+	if launch.ExitCode(err) != launch.ExitUnavailable {
+		t.Errorf("%v", err)
+	}
+}
