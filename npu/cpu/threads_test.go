@@ -46,3 +46,13 @@ func TestSecondStreamHasOneThread(t *testing.T) {
 		t.Errorf("%d threads, %d after a kernel of the second stream", compute, after)
 	}
 }
+
+// A stream that is closed gives the threads back: the measurement of the peak, at Open, must not leave the trainer's stream with one.
+func TestThreadsGoToTheNextStream(t *testing.T) {
+	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "calibrate": "true"}})
+	s := must(d.NewStream("compute"))(t).(*stream)
+	defer s.Close()
+	if !s.compute || s.threads != 2 {
+		t.Errorf("the first stream after Open has %d threads, want 2", s.threads)
+	}
+}
