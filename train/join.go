@@ -39,17 +39,26 @@ func JoinAs(ctx context.Context, id launch.Identity) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Identity: id, Placement: place}
+	c, err := Meet(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &Job{Identity: id, Placement: place, Comm: c}, nil
+}
+
+// Meet connects the ranks of a job: the part of Join for a program that places itself. nil for a process that is alone.
+func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
 	switch {
 	case id.World == 1:
-		return j, nil
+		return nil, nil
 	case id.Nodes > 1:
 		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: this version joins ranks of one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
 	}
-	if j.Comm, err = shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World}); err != nil {
+	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World})
+	if err != nil {
 		return nil, launch.WithCode(launch.ExitUnavailable, err)
 	}
-	return j, nil
+	return c, nil
 }
 
 // Close leaves the job. Idempotent.

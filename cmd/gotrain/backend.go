@@ -36,11 +36,9 @@ func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *t
 		return nil, err
 	}
 	change(&cfg)
-	job, err := train.JoinAs(ctx, id)
-	if err != nil {
+	if cfg.Comm, err = train.Meet(ctx, id); err != nil {
 		return nil, err
 	}
-	cfg.Comm = job.Comm
 	t, err := train.New(train.WithConfig(cfg))
 	if err != nil && cfg.Comm != nil {
 		cfg.Comm.Abort(err)

@@ -37,14 +37,13 @@ func reluIntoNorm(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
 	if relu.Kind != npu.Relu {
 		return false
 	}
-	n, norm := r.madeBy(relu.In[0], npu.BatchNorm, npu.BatchNormInfer)
+	_, norm := r.madeBy(relu.In[0], npu.BatchNorm, npu.BatchNormInfer)
 	if norm == nil || norm.Attrs.Bool("relu") || !r.onlyReader(relu.In[0], i) || !has(norm.Kind, with(norm.Attrs, "relu")) {
 		return false
 	}
 	norm.Attrs = with(norm.Attrs, "relu")
 	norm.Out[0] = relu.Out[0]
 	r.dead[i] = true
-	_ = n
 	return true
 }
 

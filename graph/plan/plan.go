@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 
 	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/npu"
@@ -187,34 +186,4 @@ func (p *Plan) Fingerprint() string {
 		fmt.Fprintln(h, p.Tensors[s].Name, p.Tensors[s].Desc)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12])
-}
-
-// Write prints the plan, one line a step.
-func (p *Plan) Write(w io.Writer) error {
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		dir := "fwd"
-		if s.Back {
-			dir = "bwd"
-		}
-		if _, err := fmt.Fprintf(w, "%4d %s %-20s %-28s %8.2f MFLOP ", i, dir, s.Op.Kind, s.Name, float64(s.FLOPs())/1e6); err != nil {
-			return err
-		}
-		for _, o := range s.Out {
-			if o == None {
-				fmt.Fprint(w, " -")
-				continue
-			}
-			t := &p.Tensors[o]
-			if t.Place == Arena {
-				fmt.Fprintf(w, " %v+%d", t.Desc, t.Offset)
-			} else {
-				fmt.Fprintf(w, " %v=%s", t.Desc, t.Name)
-			}
-		}
-		if _, err := fmt.Fprintln(w); err != nil {
-			return err
-		}
-	}
-	return nil
 }

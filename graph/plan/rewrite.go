@@ -46,7 +46,7 @@ func (r *rewriter) index() {
 	}
 }
 
-// make returns the live call that makes v as its first output, or nil.
+// madeBy returns the live call of one of the kinds that makes v as its first output, and its index; nil where there is none.
 func (r *rewriter) madeBy(v ID, kinds ...string) (int, *Call) {
 	i := r.maker[v]
 	if i < 0 || r.g.Calls[i].Host != nil || r.g.Calls[i].Out[0] != v || !slices.Contains(kinds, r.g.Calls[i].Kind) {
