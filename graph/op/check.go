@@ -115,6 +115,13 @@ func (c *checker) float(i int, name string) {
 	}
 }
 
+// isInt demands 32-bit integers.
+func (c *checker) isInt(i int, name string) {
+	if c.ok() && c.in[i].DType != npu.I32 {
+		c.failf("%s is %s, want i32", name, c.in[i].DType)
+	}
+}
+
 // floats demands that all inputs from first on are floats of one type.
 func (c *checker) floats(first int) {
 	for i := first; c.ok() && i < len(c.in); i++ {

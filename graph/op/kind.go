@@ -59,6 +59,8 @@ type Kind struct {
 	// ZeroGrad lists outputs other than 0 whose gradient is zero by nature (a count of valid rows), so that a loss may be made
 	// from them. A loss made from any other output but 0 is an error, for the gradient rules know of output 0 only.
 	ZeroGrad []int
+	// Rounds: outputs of class Act made of Full inputs (the rows of a table) are rounded to the low dtype at once, so that what follows computes in it.
+	Rounds bool
 	// Alias: the output is the input's memory under another shape (reshape).
 	Alias bool
 }

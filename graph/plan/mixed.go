@@ -124,6 +124,13 @@ func (m *mixer) call(c Call) error {
 		n.Out[j] = m.to[o]
 	}
 	m.g.Calls = append(m.g.Calls, n)
+	if k != nil && k.Rounds {
+		for j, o := range c.Out {
+			if o != None && k.OutClass(j) == op.Act && m.dtype(m.to[o]) == npu.F32 {
+				m.to[o] = m.as(m.to[o], m.act, c.Name, c.Back)
+			}
+		}
+	}
 	return nil
 }
 
