@@ -4,8 +4,8 @@ package safetensors
 
 import "os"
 
-// mapFile reads the file where mapping is not to be had.
-func mapFile(path string) ([]byte, func() error, error) {
+// Map reads a whole file, where mapping is not to be had.
+func Map(path string) ([]byte, func() error, error) {
 	raw, err := os.ReadFile(path)
 	return raw, func() error { return nil }, err
 }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// mapFile maps a whole file, read-only.
-func mapFile(path string) ([]byte, func() error, error) {
+// Map maps a whole regular file into memory, read-only; the second result gives the mapping back. The warning at Open counts here too.
+func Map(path string) ([]byte, func() error, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err

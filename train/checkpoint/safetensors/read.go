@@ -21,7 +21,7 @@ type File struct {
 // Open maps a file into memory and checks its header. The file must not be cut off while it is open: the system ends a
 // process that reads a mapped page which is gone. Use New over an os.File where that may happen.
 func Open(path string) (*File, error) {
-	raw, unmap, err := mapFile(path)
+	raw, unmap, err := Map(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: open %s: %w", path, err)
 	}
