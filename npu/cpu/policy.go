@@ -52,9 +52,20 @@ func (d *Device) convLayouts(c conv) [][2]npu.Layout {
 	return append(list, plain)
 }
 
+// alwaysPlain are the kinds whose four-dimensional tensors are no pictures [N C H W] but heads [B S H D], or whose elements have their places only in
+// plain order. In no other layout may a tensor reach them.
+var alwaysPlain = map[string]bool{
+	npu.Rope: true, npu.Attention: true, npu.AttentionBwd: true, npu.AttentionCached: true, npu.CacheWrite: true,
+	npu.Embedding: true, npu.EmbeddingBwd: true, npu.RMSNorm: true, npu.RMSNormBwd: true, npu.SwiGLU: true, npu.SwiGLUBwd: true,
+	npu.LinearCrossEntropy: true, npu.LinearCrossEntropyBwd: true, npu.LinearCrossEntropyGrad: true, npu.Reshape: true,
+}
+
 // actLayouts lists the layouts that the four-dimensional tensors of an op may have in common, best first: the one that most of them
 // come in (a tie goes to the later, which in a gradient belongs to the forward), else the one that convolutions like.
 func (d *Device) actLayouts(op npu.Op) []npu.Layout {
+	if alwaysPlain[op.Kind] {
+		return []npu.Layout{npu.Plain}
+	}
 	var best npu.Layout = npu.Any
 	votes := map[npu.Layout]int{}
 	four := false
