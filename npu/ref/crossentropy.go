@@ -45,17 +45,22 @@ func errIndex(at, index, limit int) error {
 	return fmt.Errorf("element %d: index %d outside 0…%d", at, index, limit-1)
 }
 
-// eachLabel calls fn for each row that counts, in order.
+// eachLabel calls fn for each row of logits that counts, in order.
 func (c *call) eachLabel(fn func(row, label int)) error {
-	s, raw := c.op.In[0].Shape, c.rawIn(1)
-	ignore := c.op.Attrs.Int("ignore_index", -100)
-	for r := range s[0] {
+	s := c.op.In[0].Shape
+	return c.labelsAmong(1, s[0], s[1], fn)
+}
+
+// labelsAmong calls fn for each of n rows that counts, in order, with its label, which is one of input i and below classes.
+func (c *call) labelsAmong(i, n, classes int, fn func(row, label int)) error {
+	raw, ignore := c.rawIn(i), c.op.Attrs.Int("ignore_index", -100)
+	for r := range n {
 		label := int(loadInt(raw, r, npu.I32))
 		if label == ignore {
 			continue
 		}
-		if label < 0 || label >= s[1] {
-			return fmt.Errorf("row %d: label %d outside 0…%d\nhint: the data set has more classes than the model, or the label should be ignore_index (%d)", r, label, s[1]-1, ignore)
+		if label < 0 || label >= classes {
+			return fmt.Errorf("row %d: label %d outside 0…%d\nhint: the data set has more classes than the model, or the label should be ignore_index (%d)", r, label, classes-1, ignore)
 		}
 		fn(r, label)
 	}

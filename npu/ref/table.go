@@ -19,6 +19,7 @@ func init() {
 	for _, family := range []map[string]spec{
 		convKinds, matmulKinds, batchNormKinds, elementKinds, reduceKinds, poolKinds, softmaxKinds,
 		crossEntropyKinds, dropoutKinds, moveKinds, flatKinds,
+		embeddingKinds, rmsNormKinds, ropeKinds, attentionKinds, cacheKinds, swiGLUKinds, linearCEKinds,
 	} {
 		for k, s := range family {
 			kinds[k] = s

@@ -1,0 +1,185 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+var attentionKinds = map[string]spec{
+	npu.Attention:       {checkAttention, runAttention},
+	npu.AttentionBwd:    {checkAttentionBwd, runAttentionBwd},
+	npu.AttentionCached: {checkAttentionCached, runAttentionCached},
+}
+
+// heads checks inputs q [B S H D], and k and v [B T G D] after it, G a divisor of H.
+func (c *checker) heads(q int) bool {
+	if !c.floats(q, q+1, q+2) || !c.rank(q, 4) || !c.rank(q+1, 4) || !c.shape(q+2, c.in(q+1)...) {
+		return false
+	}
+	x, k := c.in(q), c.in(q+1)
+	if x[0] != k[0] || x[3] != k[3] || k[2] < 1 || x[2]%k[2] != 0 {
+		return c.fail("q %v and k %v want [B S H D] and [B T G D] with G a divisor of H", x, k)
+	}
+	if s := c.op.Attrs.Float("scale", 0); !(s > 0) {
+		return c.fail("attribute scale is %v, wants a number above 0", c.op.Attrs["scale"])
+	}
+	return true
+}
+
+// sights checks causal and seg of the queries at input q, with the segments at input seg.
+func (c *checker) sights(q, seg int) bool {
+	x, t := c.in(q), c.in(q + 1)[1]
+	if c.op.Attrs.Bool("causal") && t < x[1] {
+		return c.fail("causal: %d keys for %d queries", t, x[1])
+	}
+	if !c.op.Attrs.Bool("seg") {
+		return true
+	}
+	if t != x[1] {
+		return c.fail("segments want as many keys as queries, has %d and %d", t, x[1])
+	}
+	return c.isType(seg, npu.I32) && c.shape(seg, x[0], x[1])
+}
+
+func checkAttention(c *checker) {
+	if c.ins(3+toInt01(c.op.Attrs.Bool("seg"))) && c.heads(0) && c.sights(0, 3) {
+		q := c.in(0)
+		c.outs(q, npu.Shape{q[0], q[2], q[1]})
+	}
+}
+
+func checkAttentionBwd(c *checker) {
+	if !c.ins(6+toInt01(c.op.Attrs.Bool("seg"))) || !c.heads(1) || !c.sights(1, 6) || !c.floats(0, 4, 5) {
+		return
+	}
+	q := c.in(1)
+	if c.shape(0, q...) && c.shape(4, q...) && c.shape(5, q[0], q[2], q[1]) {
+		c.outs(q, c.in(2), c.in(3))
+	}
+}
+
+func checkAttentionCached(c *checker) {
+	if c.ins(4) && c.heads(0) && c.isType(3, npu.I32) && c.shape(3, c.in(0)[0], c.in(0)[1]) {
+		c.outs(c.in(0))
+	}
+}
+
+// heads are q, k, v of one attention, with what tells which query sees which key.
+type heads struct {
+	b, s, t, h, g, d int
+	q, k, v          []float64
+	scale            float64
+	sees             func(b, s, t int) bool
+}
+
+// heads reads them from inputs q, q+1, q+2.
+func (c *call) heads(q int) heads {
+	x, k := c.op.In[q].Shape, c.op.In[q+1].Shape
+	return heads{b: x[0], s: x[1], t: k[1], h: x[2], g: k[2], d: x[3],
+		q: c.in(q), k: c.in(q + 1), v: c.in(q + 2), scale: c.op.Attrs.Float("scale", 0)}
+}
+
+// seen is the rule of causal and seg, with the segments at input seg.
+func (c *call) seen(a heads, seg int) func(b, s, t int) bool {
+	causal, packed := c.op.Attrs.Bool("causal"), c.op.Attrs.Bool("seg")
+	of := func(b, s int) int64 { return loadInt(c.rawIn(seg), b*a.s+s, npu.I32) }
+	return func(b, s, t int) bool {
+		return (!causal || t <= s+a.t-a.s) && (!packed || of(b, s) == of(b, t))
+	}
+}
+
+// query and key are where head h of a query, and the key head that it reads, begin.
+func (a heads) query(b, s, h int) int { return ((b*a.s+s)*a.h + h) * a.d }
+func (a heads) key(b, t, h int) int   { return ((b*a.t+t)*a.g + h/(a.h/a.g)) * a.d }
+
+// scores fills row with the scores of a query, -Inf where it does not see the key.
+func (a heads) scores(row []float64, b, s, h int) {
+	q := a.q[a.query(b, s, h):][:a.d]
+	for t := range row {
+		row[t] = math.Inf(-1)
+		if a.sees(b, s, t) {
+			row[t] = a.scale * dot(q, a.k[a.key(b, t, h):][:a.d])
+		}
+	}
+}
+
+func dot(x, y []float64) float64 {
+	sum := 0.0
+	for i, v := range x {
+		sum += v * y[i]
+	}
+	return sum
+}
+
+// attend is the forward pass. A query that sees nothing keeps the zeros that o begins with.
+func (c *call) attend(a heads, o, lse []float64) {
+	c.parallel(a.b*a.h, func(i int) {
+		b, h, row := i/a.h, i%a.h, make([]float64, a.t)
+		for s := range a.s {
+			a.scores(row, b, s, h)
+			l := logSumExp(row)
+			if lse[i*a.s+s] = l; math.IsInf(l, -1) {
+				continue
+			}
+			out := o[a.query(b, s, h):][:a.d]
+			for t, score := range row {
+				if math.IsInf(score, -1) {
+					continue
+				}
+				p := math.Exp(score - l)
+				for j, v := range a.v[a.key(b, t, h):][:a.d] {
+					out[j] += p * v
+				}
+			}
+		}
+	})
+}
+
+func runAttention(c *call) error {
+	a := c.heads(0)
+	a.sees = c.seen(a, 3)
+	c.attend(a, c.out(0), c.optOut(1, a.b*a.h*a.s))
+	return nil
+}
+
+func runAttentionCached(c *call) error {
+	a := c.heads(0)
+	pos := c.rawIn(3)
+	a.sees = func(b, s, t int) bool { return int64(t) <= loadInt(pos, b*a.s+s, npu.I32) }
+	c.attend(a, c.out(0), c.scratch(a.b*a.h*a.s))
+	return nil
+}
+
+// runAttentionBwd goes over key heads, whose gradients are sums over all the query heads that read them. With p the probabilities:
+// dv = Σ p·do, ds = p·(do·v - do·o)·scale, dq = Σ ds·k, dk = Σ ds·q.
+func runAttentionBwd(c *call) error {
+	a := c.heads(1)
+	a.sees = c.seen(a, 6)
+	do, o, lse := c.in(0), c.in(4), c.in(5)
+	dq, dk, dv := c.out(0), c.optOut(1, len(a.k)), c.optOut(2, len(a.v))
+	c.parallel(a.b*a.g, func(i int) {
+		b, g, per, row := i/a.g, i%a.g, a.h/a.g, make([]float64, a.t)
+		for h := g * per; h < (g+1)*per; h++ {
+			for s := range a.s {
+				a.scores(row, b, s, h)
+				qi, l := a.query(b, s, h), lse[(b*a.h+h)*a.s+s]
+				gr := do[qi:][:a.d]
+				delta := dot(gr, o[qi:][:a.d])
+				for t, score := range row {
+					if math.IsInf(score, -1) {
+						continue
+					}
+					ki, p := a.key(b, t, h), math.Exp(score-l)
+					ds := p * (dot(gr, a.v[ki:][:a.d]) - delta) * a.scale
+					for j := range a.d {
+						dv[ki+j] += p * gr[j]
+						dq[qi+j] += ds * a.k[ki+j]
+						dk[ki+j] += ds * a.q[qi+j]
+					}
+				}
+			}
+		}
+	})
+	return nil
+}

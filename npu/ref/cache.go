@@ -1,0 +1,46 @@
+package ref
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+var cacheKinds = map[string]spec{npu.CacheWrite: {checkCacheWrite, runCacheWrite}}
+
+func checkCacheWrite(c *checker) {
+	if !c.ins(3) || !c.floats(0, 1) || !c.isType(2, npu.I32) || !c.rank(0, 4) || !c.rank(1, 4) {
+		return
+	}
+	cache, x := c.in(0), c.in(1)
+	if !c.shape(1, cache[0], x[1], cache[2], cache[3]) || !c.shape(2, x[0], x[1]) {
+		return
+	}
+	if c.outs(cache) {
+		c.sameType()
+	}
+}
+
+// runCacheWrite works on bytes: the cache is large, mostly stays as it is, and is the same memory before and after where the plan runs it.
+func runCacheWrite(c *call) error {
+	cs, xs := c.op.In[0].Shape, c.op.In[1].Shape
+	n, t, row := xs[1], cs[1], cs[2]*cs[3]
+	pos := make([]int, xs[0]*n)
+	for i := range pos {
+		if pos[i] = int(loadInt(c.rawIn(2), i, npu.I32)); pos[i] >= t {
+			return fmt.Errorf("pos%v: position %d outside 0…%d\nhint: the sequence is longer than the cache; make the cache larger or the sequence shorter", place(i, c.op.In[2].Shape), pos[i], t-1)
+		}
+	}
+	dst := c.rawOut(0)
+	if dst == nil {
+		return nil
+	}
+	x := c.in(1)
+	copy(dst, c.rawIn(0)[:c.op.In[0].PlainBytes()])
+	for i, p := range pos { // in order: of two rows with one position the later one stays
+		if p >= 0 {
+			store(dst, (i/n*t+p)*row, x[i*row:][:row], c.op.Out[0].DType)
+		}
+	}
+	return nil
+}

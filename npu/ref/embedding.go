@@ -1,0 +1,90 @@
+package ref
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+var embeddingKinds = map[string]spec{
+	npu.Embedding:    {checkEmbedding, runEmbedding},
+	npu.EmbeddingBwd: {checkEmbeddingBwd, runEmbeddingBwd},
+}
+
+func checkEmbedding(c *checker) {
+	if c.ins(2) && c.isType(0, npu.I32) && c.floats(1) && c.rank(1, 2) {
+		c.outs(append(c.in(0).Clone(), c.in(1)[1]))
+	}
+}
+
+func checkEmbeddingBwd(c *checker) {
+	add, rows := c.op.Attrs.Bool("add"), c.op.Attrs.Int("rows", 0)
+	if !c.ins(2+toInt01(add)) || !c.floats(0) || !c.isType(1, npu.I32) || !c.rank(0, len(c.in(1))+1) {
+		return
+	}
+	dy := c.in(0)
+	d := dy[len(dy)-1]
+	if !dy[:len(dy)-1].Equal(c.in(1)) {
+		c.fail("dy %v has not one row for each of the ids %v", dy, c.in(1))
+		return
+	}
+	if rows < 1 {
+		c.fail("attribute rows is %d, wants the number of rows of the table", rows)
+		return
+	}
+	if !add || c.floats(2) && c.shape(2, rows, d) {
+		c.outs(npu.Shape{rows, d})
+	}
+}
+
+// tableRows reads the ids of input i as rows of a table of v rows; each must be one.
+func (c *call) tableRows(i, v int) ([]int, error) {
+	s := c.op.In[i].Shape
+	ids := make([]int, s.Elems())
+	for e := range ids {
+		ids[e] = int(loadInt(c.rawIn(i), e, npu.I32))
+		if ids[e] < 0 || ids[e] >= v {
+			return nil, fmt.Errorf("ids%v: id %d outside 0…%d\nhint: the tokens come from a larger vocabulary than the table has rows", place(e, s), ids[e], v-1)
+		}
+	}
+	return ids, nil
+}
+
+// place is the index of plain element e of a tensor of shape s.
+func place(e int, s npu.Shape) []int {
+	at := make([]int, len(s))
+	for i := len(s) - 1; i >= 0; i-- {
+		at[i], e = e%s[i], e/s[i]
+	}
+	return at
+}
+
+// runEmbedding loads only the rows that are asked for: a table is large.
+func runEmbedding(c *call) error {
+	v, d := c.op.In[1].Shape[0], c.op.In[1].Shape[1]
+	ids, err := c.tableRows(0, v)
+	if err != nil {
+		return err
+	}
+	y, t := c.out(0), c.op.In[1].DType
+	c.parallel(len(ids), func(r int) { load(y[r*d:][:d], c.rawIn(1), ids[r]*d, t) })
+	return nil
+}
+
+func runEmbeddingBwd(c *call) error {
+	s := c.op.Out[0].Shape
+	ids, err := c.tableRows(1, s[0])
+	if err != nil {
+		return err
+	}
+	dy, dw, d := c.in(0), c.out(0), s[1]
+	if c.op.Attrs.Bool("add") {
+		copy(dw, c.in(2))
+	}
+	for r, id := range ids { // in the order of rows: a row of the table may be hit many times
+		for j, g := range dy[r*d:][:d] {
+			dw[id*d+j] += g
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+var rmsNormKinds = map[string]spec{
+	npu.RMSNorm:    {checkRMSNorm, runRMSNorm},
+	npu.RMSNormBwd: {checkRMSNormBwd, runRMSNormBwd},
+}
+
+// normRows checks that input i is [… D] and input w is [D], and gives the leading shape.
+func (c *checker) normRows(i, w int) (npu.Shape, bool) {
+	x := c.in(i)
+	if len(x) == 0 {
+		return nil, c.fail("input %d is a scalar, wants a last axis", i)
+	}
+	return x[:len(x)-1], c.shape(w, x[len(x)-1])
+}
+
+func checkRMSNorm(c *checker) {
+	add := c.op.Attrs.Bool("add")
+	if !c.ins(2+toInt01(add)) || !c.floats() {
+		return
+	}
+	rows, ok := c.normRows(0, 1)
+	x := c.in(0)
+	switch {
+	case !ok || add && !c.shape(2, x...):
+	case add:
+		c.outs(x, rows, x)
+	default:
+		c.outs(x, rows)
+	}
+}
+
+func checkRMSNormBwd(c *checker) {
+	add := c.op.Attrs.Bool("add")
+	if !c.ins(4+toInt01(add)) || !c.floats() {
+		return
+	}
+	rows, ok := c.normRows(1, 2)
+	x := c.in(1)
+	if ok && c.shape(0, x...) && c.shape(3, rows...) && (!add || c.shape(4, x...)) {
+		c.outs(x, c.in(2))
+	}
+}
+
+// rounded is what a tensor of type t holds of x, in place.
+func (c *call) rounded(x []float64, t npu.DType) {
+	if t == npu.F64 {
+		return
+	}
+	c.chunks(len(x), func(lo, hi int) {
+		b := make([]byte, (hi-lo)*t.Size())
+		store(b, 0, x[lo:hi], t)
+		load(x[lo:hi], b, 0, t)
+	})
+}
+
+func runRMSNorm(c *call) error {
+	a, xs := c.op.Attrs, c.op.In[0].Shape
+	d := xs[len(xs)-1]
+	rows := int(xs[:len(xs)-1].Elems())
+	s, w, y, eps := c.in(0), c.in(1), c.out(0), a.Float("eps", 1e-5)
+	rstd := c.optOut(1, rows)
+	if a.Bool("add") {
+		for i, v := range c.in(2) {
+			s[i] += v
+		}
+		c.rounded(s, c.op.In[0].DType) // what is normalised is what the next layer adds to
+		copy(c.optOut(2, len(s)), s)
+	}
+	c.parallel(rows, func(r int) {
+		sq := 0.0
+		for _, v := range s[r*d:][:d] {
+			sq += v * v
+		}
+		rstd[r] = 1 / math.Sqrt(sq/float64(d)+eps)
+		for j, v := range s[r*d:][:d] {
+			y[r*d+j] = v * rstd[r] * w[j]
+		}
+	})
+	return nil
+}
+
+func runRMSNormBwd(c *call) error {
+	xs := c.op.In[1].Shape
+	d := xs[len(xs)-1]
+	rows := int(xs[:len(xs)-1].Elems())
+	dy, x, w, rstd, dx, dw := c.in(0), c.in(1), c.in(2), c.in(3), c.out(0), c.optOut(1, d)
+	if c.op.Attrs.Bool("add") {
+		copy(dx, c.in(4))
+	}
+	c.parallel(rows, func(r int) {
+		dot := 0.0
+		for j := range d {
+			dot += dy[r*d+j] * w[j] * x[r*d+j]
+		}
+		k := rstd[r] * rstd[r] * dot / float64(d)
+		for j := range d {
+			dx[r*d+j] += rstd[r] * (dy[r*d+j]*w[j] - x[r*d+j]*k)
+		}
+	})
+	c.parallel(d, func(j int) {
+		for r := range rows {
+			dw[j] += dy[r*d+j] * x[r*d+j] * rstd[r]
+		}
+	})
+	return nil
+}

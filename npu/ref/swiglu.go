@@ -1,0 +1,54 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+var swiGLUKinds = map[string]spec{
+	npu.SwiGLU:    {checkSwiGLU(2, 1), runSwiGLU},
+	npu.SwiGLUBwd: {checkSwiGLU(3, 2), runSwiGLUBwd},
+}
+
+// checkSwiGLU wants ins inputs and up to outs outputs of one shape.
+func checkSwiGLU(ins, outs int) func(*checker) {
+	return func(c *checker) {
+		if !c.ins(ins) || !c.floats() {
+			return
+		}
+		var like []npu.Shape
+		for i := range ins {
+			if !c.shape(i, c.in(0)...) {
+				return
+			}
+			like = append(like, c.in(0))
+		}
+		c.outs(like[:outs]...)
+	}
+}
+
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func runSwiGLU(c *call) error {
+	gate, up, y := c.in(0), c.in(1), c.out(0)
+	c.chunks(len(y), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			y[i] = gate[i] * logistic(gate[i]) * up[i]
+		}
+	})
+	return nil
+}
+
+func runSwiGLUBwd(c *call) error {
+	dy, gate, up, dgate := c.in(0), c.in(1), c.in(2), c.out(0)
+	dup := c.optOut(1, len(dy))
+	c.chunks(len(dy), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			s := logistic(gate[i])
+			dgate[i] = dy[i] * up[i] * s * (1 + gate[i]*(1-s))
+			dup[i] = dy[i] * gate[i] * s
+		}
+	})
+	return nil
+}
