@@ -72,7 +72,7 @@ func (b *Builder) add(k *op.Kind, attrs npu.Attrs, in []*Node) (*Node, error) {
 		return nil, errors.New("has no inputs\nhint: use Builder.Const")
 	}
 	return b.unique(func(kids gorgonia.Nodes) gorgonia.Op {
-		return &call{b: b, seq: b.seq, kind: k, attrs: attrs, kids: kids, in: descs, out: out, path: b.path, back: b.grad.running}
+		return &call{b: b, seq: b.seq, kind: k, attrs: attrs, kids: kids, in: descs, out: out, path: b.path, block: b.block, back: b.grad.running}
 	}, in)
 }
 

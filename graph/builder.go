@@ -39,6 +39,7 @@ type Builder struct {
 	err         error
 	placeholder *Node
 	path        string // scopes joined by dots
+	block       string // path of the block under construction
 	raw         bool   // inside Raw
 	seq         uint64
 	dropouts    int
@@ -175,6 +176,19 @@ func (b *Builder) Scope(name string) (leave func()) {
 	}
 	b.path = join(old, name)
 	return func() { b.path = old }
+}
+
+// Block is In for a part of the network that repeats, such as a layer of a transformer. Options.Recompute keeps only what leaves a block and computes
+// the rest again in the backward pass. Blocks do not nest.
+func (b *Builder) Block(name string, f func()) {
+	if b.block != "" {
+		b.Failf("block %q inside block %q: blocks do not nest", name, b.block)
+	}
+	b.In(name, func() {
+		b.block = b.path
+		f()
+	})
+	b.block = ""
 }
 
 // Path is the current scope.

@@ -193,7 +193,7 @@ func (l *lowering) call(n *Node, o *call) error {
 	if err != nil {
 		return err
 	}
-	c := plan.Call{Kind: o.kind.Name, Attrs: o.attrs, In: in, Name: o.path, Back: o.back, Out: make([]plan.ID, len(o.out))}
+	c := plan.Call{Kind: o.kind.Name, Attrs: o.attrs, In: in, Name: o.path, Block: o.block, Back: o.back, Out: make([]plan.ID, len(o.out))}
 	for i, d := range o.out {
 		c.Out[i] = plan.None
 		node := n

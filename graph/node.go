@@ -60,6 +60,7 @@ type call struct {
 	in    []npu.Desc
 	out   []npu.Desc
 	path  string
+	block string // see Builder.Block
 	back  bool
 	picks map[int]*Node // nodes of outputs 1…
 }

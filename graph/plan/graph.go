@@ -42,6 +42,7 @@ type Call struct {
 	In    []ID
 	Out   []ID
 	Name  string // scope path of the layer that made it, "layer1.0.conv1"
+	Block string // the repeating part that it belongs to (Recompute), "" where none
 	Back  bool   // belongs to the backward pass
 	// Host, where not nil, runs the call on the host instead of a device kernel: plain float32/int memory in, plain out.
 	Host func(in, out [][]byte) error

@@ -48,6 +48,9 @@ func memory(p *Plan, t Target, o Options) error {
 			}
 		}
 	}
+	if !o.NoReuse {
+		p.inherit()
+	}
 	blocks := p.blocks(o)
 	p.Arena = pack(blocks, o.NoReuse)
 	for _, b := range blocks {
@@ -61,6 +64,49 @@ func memory(p *Plan, t Target, o Options) error {
 		}
 	}
 	return nil
+}
+
+// inherit puts a tensor that a gradient is made from in place (the sum so far of a table that is used twice) where the gradient will be.
+func (p *Plan) inherit() {
+	for si := range p.Steps {
+		s := &p.Steps[si]
+		k, err := op.Lookup(s.Op.Kind)
+		if s.Host != nil || err != nil {
+			continue
+		}
+		for _, pair := range k.InPlace {
+			if pair[0] >= len(s.Out) || pair[1] >= len(s.In) || s.Out[pair[0]] == None || !p.isGrad(s.Out[pair[0]]) {
+				continue
+			}
+			in, out := s.In[pair[1]], s.Out[pair[0]]
+			x, y := &p.Tensors[in], &p.Tensors[out]
+			if x.alias != None || x.Role != Temp || x.Place != Arena || x.First < 0 || x.Last != si || !x.Desc.Equal(y.Desc) || p.aliased(in) || count(s.In, in) != 1 {
+				continue
+			}
+			x.alias, x.Place = out, Bound
+			y.First = x.First
+			break
+		}
+	}
+}
+
+// aliased says whether another tensor is a reshape of id.
+func (p *Plan) aliased(id ID) bool {
+	for i := range p.Tensors {
+		if p.Tensors[i].alias == id {
+			return true
+		}
+	}
+	return false
+}
+
+func count(ids []ID, id ID) (n int) {
+	for _, x := range ids {
+		if x == id {
+			n++
+		}
+	}
+	return n
 }
 
 // blocks gives every arena tensor a block, in step order, joining an output to a dying input where the kind allows it.
@@ -84,7 +130,7 @@ func (p *Plan) blocks(o Options) []*block {
 				b = p.reuse(si, j, of, taken)
 			}
 			if b == nil {
-				b = &block{bytes: x.Bytes, first: si}
+				b = &block{bytes: x.Bytes, first: min(si, max(x.First, 0))}
 				all = append(all, b)
 			}
 			taken[b] = true

@@ -95,8 +95,10 @@ type Options struct {
 	Layouts map[string]npu.Layout // of parameters, where another program has already decided
 	// Accumulate reserves arena space to stage gradients, so that a run may add to gradient memory instead of overwriting it.
 	Accumulate bool
-	NoFuse     bool // for comparisons
-	NoReuse    bool // every tensor its own memory, for tests
+	// Recompute keeps only what leaves a block of the model and computes the rest of it again in the backward pass.
+	Recompute bool
+	NoFuse    bool // for comparisons
+	NoReuse   bool // every tensor its own memory, for tests
 }
 
 // Build plans a graph for a target: all stages in order. The graph is not changed.
@@ -107,6 +109,12 @@ func Build(g *Graph, t Target, o Options) (*Plan, error) {
 	}
 	bindStates(w)
 	Prune(w)
+	if o.Recompute {
+		if err := Recompute(w); err != nil {
+			return nil, err
+		}
+		Prune(w)
+	}
 	if !o.NoFuse {
 		Fuse(w, t.Has)
 		Prune(w)

@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// linearCrossEntropyGrad makes loss and gradients in one go, so that the logits are computed once. The gradient of the loss must be known by then, as
+// it is where the loss is the sum itself: it is an input of the program.
+func linearCrossEntropyGrad(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
+	bwd := &r.g.Calls[i]
+	if bwd.Kind != npu.LinearCrossEntropyBwd || !has(npu.LinearCrossEntropyGrad, bwd.Attrs) {
+		return false
+	}
+	f := r.maker[bwd.In[3]]
+	if f < 0 || r.g.Calls[f].Kind != npu.LinearCrossEntropy || !slices.Equal(r.g.Calls[f].In, bwd.In[:3]) || r.maker[bwd.In[4]] > f {
+		return false
+	}
+	fwd := &r.g.Calls[f]
+	fwd.Kind = npu.LinearCrossEntropyGrad
+	fwd.In = append(fwd.In[:3:3], bwd.In[4])
+	fwd.Out = append(fwd.Out[:3:3], bwd.Out...)
+	r.dead[i] = true
+	return true
+}
+
+// sumIntoRMSNorm: rmsnorm(a + b), the sum being needed elsewhere too: the residual stream.
+func sumIntoRMSNorm(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
+	norm := &r.g.Calls[i]
+	if norm.Kind != npu.RMSNorm || norm.Attrs.Bool("add") {
+		return false
+	}
+	a, add := r.madeBy(norm.In[0], npu.Binary)
+	if !isPlainAdd(r.g, add) || add.In[0] == add.In[1] || r.maker[norm.In[1]] > a || add.Back != norm.Back || !has(npu.RMSNorm, with(norm.Attrs, "add")) {
+		return false
+	}
+	norm.Attrs = with(norm.Attrs, "add")
+	norm.In = []ID{add.In[0], norm.In[1], add.In[1]}
+	norm.Out = append(norm.Out[:2:2], add.Out[0])
+	r.move(i, a) // where the sum stood, for its readers may stand before the norm
+	return true
+}
+
+// sumIntoRMSNormBwd: rmsnorm_bwd(…) + dres: the gradient of the residual stream.
+func sumIntoRMSNormBwd(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
+	add := &r.g.Calls[i]
+	if !isPlainAdd(r.g, add) || add.In[0] == add.In[1] {
+		return false
+	}
+	for side := range 2 {
+		b, bwd := r.madeBy(add.In[side], npu.RMSNormBwd)
+		if bwd == nil || bwd.Attrs.Bool("add") || !r.onlyReader(add.In[side], i) || !has(npu.RMSNormBwd, with(bwd.Attrs, "add")) {
+			continue
+		}
+		if dw := bwd.Out[1]; dw != None && slices.ContainsFunc(r.readers[dw], func(k int) bool { return k < i }) {
+			continue
+		}
+		bwd.Attrs = with(bwd.Attrs, "add")
+		bwd.In = append(bwd.In[:4:4], add.In[1-side])
+		bwd.Out = append([]ID{add.Out[0]}, bwd.Out[1:]...)
+		r.move(b, i)
+		return true
+	}
+	return false
+}
+
+// sumIntoEmbeddingBwd: a + embedding_bwd(…), for a table that is also the last layer: a few rows are added to a gradient that is there already.
+func sumIntoEmbeddingBwd(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
+	add := &r.g.Calls[i]
+	if !isPlainAdd(r.g, add) || add.In[0] == add.In[1] {
+		return false
+	}
+	for side := range 2 {
+		b, bwd := r.madeBy(add.In[side], npu.EmbeddingBwd)
+		if bwd == nil || bwd.Attrs.Bool("add") || !r.onlyReader(add.In[side], i) || !has(npu.EmbeddingBwd, with(bwd.Attrs, "add")) {
+			continue
+		}
+		bwd.Attrs = with(bwd.Attrs, "add")
+		bwd.In = append(bwd.In[:2:2], add.In[1-side])
+		bwd.Out = []ID{add.Out[0]}
+		r.move(b, i)
+		return true
+	}
+	return false
+}
