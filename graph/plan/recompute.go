@@ -47,6 +47,12 @@ type recompute struct {
 // block finds what the backward pass reads of a block and makes the copies.
 func (r *recompute) block(name string) error {
 	inside := func(i int) bool { return i >= 0 && r.g.Calls[i].Block == name && !r.g.Calls[i].Back }
+	maker := func(v ID) int {
+		if int(v) >= len(r.maker) { // a copy that an earlier block got
+			return -1
+		}
+		return r.maker[v]
+	}
 	leaves := func(v ID) bool { // it is kept anyway
 		if r.pinned[v] {
 			return true
@@ -63,7 +69,7 @@ func (r *recompute) block(name string) error {
 	need := map[int]bool{}
 	var want func(v ID) error
 	want = func(v ID) error {
-		i := r.maker[v]
+		i := maker(v)
 		if !inside(i) || leaves(v) || need[i] {
 			return nil
 		}
@@ -84,7 +90,7 @@ func (r *recompute) block(name string) error {
 			continue
 		}
 		for _, in := range c.In {
-			if !inside(r.maker[in]) || leaves(in) {
+			if !inside(maker(in)) || leaves(in) {
 				continue
 			}
 			if first < 0 {
