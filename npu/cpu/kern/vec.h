@@ -73,6 +73,16 @@ INLINE void ISA(st1_bf16)(uint16_t *p, float v) {
 }
 
 // The first n < VL elements of a vector, and zeros.
+#if VL == 16
+INLINE V ISA(ldn_f32)(const float *p, int n) { return (V)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+INLINE void ISA(stn_f32)(float *p, V v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v); }
+INLINE V ISA(ldn_bf16)(const uint16_t *p, int n) {
+	return (V)((U)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p)) << 16);
+}
+INLINE void ISA(stn_bf16)(uint16_t *p, V v, int n) {
+	_mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), (__m256i)_mm512_cvtneps_pbh((__m512)v));
+}
+#else
 NOINLINE V ISA(ldn_f32)(const float *p, int n) {
 	float t[VL] = {0};
 	memcpy(t, p, (size_t)n * 4);
@@ -93,6 +103,7 @@ NOINLINE void ISA(stn_bf16)(uint16_t *p, V v, int n) {
 	ISA(st_bf16)(t, v);
 	memcpy(p, t, (size_t)n * 2);
 }
+#endif
 
 INLINE V ISA(vmax)(V a, V b) { return ISA(select)(a > b, a, b); } // b where either is NaN
 INLINE V ISA(vabs)(V v) { return (V)((I)v & 0x7fffffff); }
@@ -112,9 +123,14 @@ INLINE V ISA(vsqrt)(V v) {
 // e^v to about 1 ulp: v = k ln 2 + r, a polynomial for e^r (Taylor's, |r| ≤ 0.35, next term 2e-8 relative), and k into the exponent in two
 // halves, so that results reach down to denormals. Overflow gives infinity, NaN stays.
 INLINE V ISA(vexp)(V v) {
+#if VL == 16 // min and max give their second operand where one is NaN
+	V x = (V)_mm512_max_ps((__m512)ISA(splat)(-104), _mm512_min_ps((__m512)ISA(splat)(89), (__m512)v));
+	V k = (V)_mm512_roundscale_ps((__m512)(x * 1.44269504f), 0);
+#else
 	V x = ISA(select)(v > 89, ISA(splat)(89), v);
 	x = ISA(select)(x < -104, ISA(splat)(-104), x);
 	V k = (x * 1.44269504f + 12582912.0f) - 12582912.0f; // round to integer
+#endif
 	V r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
 	V p = ISA(splat)(1.0f / 5040);
 	p = p * r + 1.0f / 720;
@@ -124,9 +140,13 @@ INLINE V ISA(vexp)(V v) {
 	p = p * r + 0.5f;
 	p = p * r + 1;
 	p = p * r + 1;
+#if VL == 16
+	return (V)_mm512_scalef_ps((__m512)p, (__m512)k);
+#else
 	I e = __builtin_convertvector(k, I), h = e >> 1;
 	p = p * (V)((h + 127) << 23) * (V)((e - h + 127) << 23);
 	return ISA(select)(v != v, v, p);
+#endif
 }
 
 // tanh by e^2x, and near 0, where that cancels, by its series.
