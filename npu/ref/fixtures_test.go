@@ -149,6 +149,7 @@ func TestPyTorch(t *testing.T) {
 			case strings.HasPrefix(c.Name, "batchnorm/far_from_zero/bwd"):
 				tol = 1e-4
 			case c.Name == "cross_entropy/wide_range/bwd", // its lse of 180 has an ulp of 1.5e-5
+				c.Name == "linear_cross_entropy/large_logits/bwd", c.Name == "attention/large_scores/bwd", // as above, with an lse of 60
 				c.Name == "softmax/wide/bwd": // dy - Σ dy·y cancels where y is nearly 1
 				tol = 1e-5
 			}

@@ -6,13 +6,16 @@
 
 PyTorch computes in float64 from float32 inputs; results are rounded once, to float32. Inputs of ops that may run in bfloat16 are chosen
 on the bfloat16 grid, so that the same numbers test a bfloat16 kernel. Where PyTorch has no such op (dropout with our counter-based mask,
-topk counting, LARS, sums of squares) the formula of kinds.go is written out in numpy. README.md beside this file describes the format.
+topk counting, LARS, sums of squares) the formula of kinds.go is written out in numpy. The cases of language models are in language.py. README.md
+beside this file describes the format.
 """
 import json, os, struct, sys
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+import language
 
 torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
@@ -503,4 +506,5 @@ def write(folder):
 if __name__ == "__main__":
     for part in (all_convs, all_matmuls, all_norms, all_elementwise, all_pools, all_losses, all_moves, all_flat):
         part()
+    language.add(sys.modules[__name__])
     write(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)))
