@@ -15,10 +15,10 @@ type gradCase struct {
 	name   string
 	fwd    npu.Op
 	bwd    npu.Op
-	by     []int    // inputs of fwd that bwd differentiates by
-	gets   []int    // outputs of bwd with those gradients
-	source []string // inputs of bwd: in0, in1 … of fwd, out0 …, d (gradient of out0)
-	labels []byte   // raw input 1, where not a float
+	by     []int          // inputs of fwd that bwd differentiates by
+	gets   []int          // outputs of bwd with those gradients
+	source []string       // inputs of bwd: in0, in1 … of fwd, out0 …, d (gradient of out0)
+	ints   map[int][]byte // the inputs that are no floats
 }
 
 func d64(shape ...int) npu.Desc { return npu.D(npu.F64, shape...) }
@@ -69,7 +69,7 @@ func gradCases() []gradCase {
 	for _, ce := range []npu.Attrs{{}, {"smoothing": 0.2, "ignore_index": 1}} {
 		x, l := d64(4, 3), npu.D(npu.I32, 4)
 		cs = append(cs, gradCase{name: "ce", fwd: npu.Op{Kind: npu.CrossEntropy, Attrs: ce, In: []npu.Desc{x, l}, Out: []npu.Desc{d64(), d64(), d64(4)}},
-			bwd: npu.Op{Kind: npu.CrossEntropyBwd, Attrs: ce, In: []npu.Desc{x, l, d64(4), d64()}, Out: []npu.Desc{x}}, by: []int{0}, gets: []int{0}, source: []string{"in0", "in1", "out2", "d"}, labels: i32(2, 0, 1, 0)})
+			bwd: npu.Op{Kind: npu.CrossEntropyBwd, Attrs: ce, In: []npu.Desc{x, l, d64(4), d64()}, Out: []npu.Desc{x}}, by: []int{0}, gets: []int{0}, source: []string{"in0", "in1", "out2", "d"}, ints: map[int][]byte{1: i32(2, 0, 1, 0)}})
 	}
 	for _, relu := range []bool{false, true} {
 		for _, add := range []bool{false, true} {
@@ -78,7 +78,7 @@ func gradCases() []gradCase {
 			}
 		}
 	}
-	return cs
+	return append(cs, languageGradCases()...)
 }
 
 func batchNormCase(relu, add bool, x npu.Desc) gradCase {
@@ -107,7 +107,7 @@ func TestGradients(t *testing.T) {
 		t.Run(c.bwd.Kind+"/"+c.name, func(t *testing.T) { checkGradient(t, c) })
 	}
 	for _, k := range kindsOfContract(t) {
-		if len(k) > 4 && (k[len(k)-4:] == "_bwd" || k == npu.Conv2DBwdData || k == npu.Conv2DBwdWeights) && !seen[k] {
+		if len(k) > 4 && (k[len(k)-4:] == "_bwd" || k == npu.Conv2DBwdData || k == npu.Conv2DBwdWeights || k == npu.LinearCrossEntropyGrad) && !seen[k] {
 			t.Errorf("%s: no gradient check", k)
 		}
 	}
@@ -123,8 +123,8 @@ func checkGradient(t *testing.T, c gradCase) {
 		}
 		in[i] = f64s(v)
 	}
-	if c.labels != nil {
-		in[1] = c.labels
+	for i, raw := range c.ints {
+		in[i] = raw
 	}
 	dy := make([]float64, c.fwd.Out[0].Shape.Elems())
 	for j := range dy {

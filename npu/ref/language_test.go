@@ -1,0 +1,218 @@
+package ref_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/ref"
+)
+
+func dI32(shape ...int) npu.Desc { return npu.D(npu.I32, shape...) }
+
+func languageGradCases() (cs []gradCase) {
+	w, ids := d64(5, 3), i32(1, 4, 1, 0, 1, 4)
+	y := d64(2, 3, 3)
+	cs = append(cs, gradCase{name: "repeats", fwd: npu.Op{Kind: npu.Embedding, In: []npu.Desc{dI32(2, 3), w}, Out: []npu.Desc{y}},
+		bwd: npu.Op{Kind: npu.EmbeddingBwd, Attrs: npu.Attrs{"rows": 5}, In: []npu.Desc{y, dI32(2, 3)}, Out: []npu.Desc{w}}, by: []int{1}, gets: []int{0}, source: []string{"d", "in0"}, ints: map[int][]byte{0: ids}})
+
+	x, v, rows, eps := d64(2, 3, 5), d64(5), d64(2, 3), npu.Attrs{"eps": 1e-3}
+	cs = append(cs, gradCase{name: "plain", fwd: npu.Op{Kind: npu.RMSNorm, Attrs: eps, In: []npu.Desc{x, v}, Out: []npu.Desc{x, rows}},
+		bwd: npu.Op{Kind: npu.RMSNormBwd, Attrs: eps, In: []npu.Desc{x, x, v, rows}, Out: []npu.Desc{x, v}}, by: []int{0, 1}, gets: []int{0, 1}, source: []string{"d", "in0", "in1", "out1"}})
+	added := npu.Attrs{"eps": 1e-3, "add": true}
+	cs = append(cs, gradCase{name: "residual", fwd: npu.Op{Kind: npu.RMSNorm, Attrs: added, In: []npu.Desc{x, v, x}, Out: []npu.Desc{x, rows, x}},
+		bwd: npu.Op{Kind: npu.RMSNormBwd, Attrs: eps, In: []npu.Desc{x, x, v, rows}, Out: []npu.Desc{x, v}}, by: []int{0, 1, 2}, gets: []int{0, 1, 0}, source: []string{"d", "out2", "in1", "out1"}})
+
+	for _, pairs := range []string{"half", "adjacent"} {
+		h := d64(1, 4, 2, 6)
+		a := npu.Attrs{"theta": 50.0, "pairs": pairs, "pos": true, "factor": 4.0, "low": 1.0, "high": 4.0, "original": 64}
+		back := a.Clone()
+		back["inverse"] = true
+		in := []npu.Desc{h, dI32(1, 4)}
+		cs = append(cs, gradCase{name: pairs, fwd: npu.Op{Kind: npu.Rope, Attrs: a, In: in, Out: in[:1]}, bwd: npu.Op{Kind: npu.Rope, Attrs: back, In: in, Out: in[:1]},
+			by: []int{0}, gets: []int{0}, source: []string{"d", "in1"}, ints: map[int][]byte{1: i32(3, 0, 70, 7)}})
+	}
+
+	for _, seg := range []bool{false, true} {
+		for _, causal := range []bool{false, true} {
+			cs = append(cs, attentionCase(causal, seg))
+		}
+	}
+
+	s := d64(3, 4)
+	cs = append(cs, gradCase{name: "plain", fwd: npu.Op{Kind: npu.SwiGLU, In: []npu.Desc{s, s}, Out: []npu.Desc{s}},
+		bwd: npu.Op{Kind: npu.SwiGLUBwd, In: []npu.Desc{s, s, s}, Out: []npu.Desc{s, s}}, by: []int{0, 1}, gets: []int{0, 1}, source: []string{"d", "in0", "in1"}})
+
+	px, pw, labels, ce := d64(4, 3), d64(5, 3), map[int][]byte{2: i32(4, 1, 0, 1)}, npu.Attrs{"ignore_index": 1}
+	in, outs := []npu.Desc{px, pw, dI32(4)}, []npu.Desc{d64(), d64(), d64(4)}
+	fwd := npu.Op{Kind: npu.LinearCrossEntropy, Attrs: ce, In: in, Out: outs}
+	return append(cs,
+		gradCase{name: "ignoring", fwd: fwd, bwd: npu.Op{Kind: npu.LinearCrossEntropyBwd, Attrs: ce, In: append(in[:3:3], d64(4), d64()), Out: []npu.Desc{px, pw}},
+			by: []int{0, 1}, gets: []int{0, 1}, source: []string{"in0", "in1", "in2", "out2", "d"}, ints: labels},
+		gradCase{name: "ignoring", fwd: fwd, bwd: npu.Op{Kind: npu.LinearCrossEntropyGrad, Attrs: ce, In: append(in[:3:3], d64()), Out: append(outs[:3:3], px, pw)},
+			by: []int{0, 1}, gets: []int{3, 4}, source: []string{"in0", "in1", "in2", "d"}, ints: labels})
+}
+
+func attentionCase(causal, seg bool) gradCase {
+	q, k, a := d64(2, 3, 4, 2), d64(2, 5, 2, 2), npu.Attrs{"scale": 0.7, "causal": causal, "seg": seg}
+	c := gradCase{by: []int{0, 1, 2}, gets: []int{0, 1, 2}, source: []string{"d", "in0", "in1", "in2", "out0", "out1"}}
+	name := "queries" // fewer of them than keys
+	var more []npu.Desc
+	if seg {
+		k.Shape[1], name = 3, "segments"
+		more, c.ints, c.source = []npu.Desc{dI32(2, 3)}, map[int][]byte{3: i32(7, 7, 2, 0, 1, 0)}, append(c.source, "in3")
+	}
+	if causal {
+		name += " causal"
+	}
+	lse := d64(2, 4, 3)
+	c.name = name
+	c.fwd = npu.Op{Kind: npu.Attention, Attrs: a, In: append([]npu.Desc{q, k, k}, more...), Out: []npu.Desc{q, lse}}
+	c.bwd = npu.Op{Kind: npu.AttentionBwd, Attrs: a, In: append([]npu.Desc{q, q, k, k, q, lse}, more...), Out: []npu.Desc{q, k, k}}
+	return c
+}
+
+// TestSeesNothing: a query without keys gives zeros and an lse of -Inf, takes no gradient and gives none. Causal attention always shows a query its
+// own key, and a segment itself; so this needs a cache that is not filled, or no keys at all.
+func TestSeesNothing(t *testing.T) {
+	q, kv := f32(1, 2, 3, 4), f32(5, 6, 7, 8, 9, 10)
+	op := npu.Op{Kind: npu.AttentionCached, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{npu.D(npu.F32, 1, 2, 1, 2), npu.D(npu.F32, 1, 3, 1, 2), npu.D(npu.F32, 1, 3, 1, 2), dI32(1, 2)}, Out: []npu.Desc{npu.D(npu.F32, 1, 2, 1, 2)}}
+	o := f32(9, 9, 9, 9)
+	if err := ref.Run(op, [][]byte{q, kv, kv, i32(-1, 0), o}); err != nil {
+		t.Fatal(err)
+	}
+	wantF32(t, o, 0, 0, 5, 6)
+	if err := ref.Run(op, [][]byte{q, kv, kv, i32(1, 99), o}); err != nil { // beyond the cache: all of it
+		t.Fatal(err)
+	}
+
+	qd, none, lse := npu.D(npu.F32, 1, 2, 1, 2), npu.D(npu.F32, 1, 0, 1, 2), npu.D(npu.F32, 1, 1, 2)
+	fwd := npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{qd, none, none}, Out: []npu.Desc{qd, lse}}
+	l, dq := f32(0, 0), f32(9, 9, 9, 9)
+	if err := ref.Run(fwd, [][]byte{q, {}, {}, o, l}); err != nil {
+		t.Fatal(err)
+	}
+	wantF32(t, o, 0, 0, 0, 0)
+	if v := getF32(l); !math.IsInf(v[0], -1) || !math.IsInf(v[1], -1) {
+		t.Errorf("lse %v, want -Inf", v)
+	}
+	bwd := npu.Op{Kind: npu.AttentionBwd, Attrs: fwd.Attrs, In: []npu.Desc{qd, qd, none, none, qd, lse}, Out: []npu.Desc{qd, none, none}}
+	if err := ref.Run(bwd, [][]byte{q, q, {}, {}, o, l, dq, {}, {}}); err != nil {
+		t.Fatal(err)
+	}
+	wantF32(t, dq, 0, 0, 0, 0)
+}
+
+// TestResidualIsRounded: rmsnorm normalises what it gives out as the sum, not the sum before rounding.
+func TestResidualIsRounded(t *testing.T) {
+	x := npu.D(npu.BF16, 1, 2)
+	op := npu.Op{Kind: npu.RMSNorm, Attrs: npu.Attrs{"eps": 0.0, "add": true}, In: []npu.Desc{x, npu.D(npu.F32, 2), x}, Out: []npu.Desc{x, npu.D(npu.F32, 1), x}}
+	a, b := bf16(256, 0), bf16(1, 0) // 257 lies between the bfloat16 numbers 256 and 258; ties go to even
+	y, rstd, sum := bf16(0, 0), f32(0), bf16(0, 0)
+	if err := ref.Run(op, [][]byte{a, f32(1, 1), b, y, rstd, sum}); err != nil {
+		t.Fatal(err)
+	}
+	if string(sum) != string(bf16(256, 0)) {
+		t.Errorf("sum % x, want 256 and 0", sum)
+	}
+	wantF32(t, rstd, 1/math.Sqrt(256*256/2))
+	if err := ref.Run(op, [][]byte{a, f32(1, 1), b, a, rstd, b}); err != nil { // x→y, res→sum
+		t.Fatal(err)
+	}
+	if string(a) != string(y) || string(b) != string(sum) {
+		t.Errorf("in place: y % x, sum % x; want % x, % x", a, b, y, sum)
+	}
+}
+
+func bf16(v ...float32) []byte {
+	var b []byte
+	for _, x := range v {
+		u := ref.BF16(x)
+		b = append(b, byte(u), byte(u>>8))
+	}
+	return b
+}
+
+// TestCacheWriteInPlace: the plan binds the cache before and after to one place; rows that are not named stay, and an error leaves all.
+func TestCacheWriteInPlace(t *testing.T) {
+	op := npu.Op{Kind: npu.CacheWrite, In: []npu.Desc{npu.D(npu.F32, 1, 3, 1, 1), npu.D(npu.BF16, 1, 2, 1, 1), dI32(1, 2)}, Out: []npu.Desc{npu.D(npu.F32, 1, 3, 1, 1)}}
+	cache, x := f32(1, 2, 3), bf16(8, 9)
+	if err := ref.Run(op, [][]byte{cache, x, i32(0, 3), cache}); err == nil {
+		t.Error("a position beyond the cache: no error")
+	}
+	wantF32(t, cache, 1, 2, 3)
+	for _, c := range []struct{ pos, want []byte }{{i32(-1, 1), f32(1, 9, 3)}, {i32(2, 2), f32(1, 9, 9)}} {
+		if err := ref.Run(op, [][]byte{cache, x, c.pos, cache}); err != nil {
+			t.Fatal(err)
+		}
+		if string(cache) != string(c.want) {
+			t.Errorf("cache %v, want %v", getF32(cache), getF32(c.want))
+		}
+	}
+}
+
+// TestLanguageErrorsName: numbers that come with the data, and attributes, are named in the error.
+func TestLanguageErrorsName(t *testing.T) {
+	f := func(s ...int) npu.Desc { return npu.D(npu.F32, s...) }
+	for _, c := range []struct {
+		kind string
+		a    npu.Attrs
+		in   []npu.Desc
+		out  []npu.Desc
+		ints map[int][]byte
+		want string
+	}{
+		{npu.Embedding, nil, []npu.Desc{dI32(2, 2), f(3, 1)}, []npu.Desc{f(2, 2, 1)}, map[int][]byte{0: i32(0, 1, 2, 3)}, "embedding: ids[1 1]: id 3 outside 0…2\nhint: "},
+		{npu.Embedding, nil, []npu.Desc{dI32(2), f(3, 1)}, []npu.Desc{f(2, 1)}, map[int][]byte{0: i32(-1, 1)}, "ids[0]: id -1"},
+		{npu.EmbeddingBwd, npu.Attrs{"rows": 3}, []npu.Desc{f(2, 1), dI32(2)}, []npu.Desc{f(3, 1)}, map[int][]byte{1: i32(2, 3)}, "embedding_bwd: ids[1]: id 3"},
+		{npu.EmbeddingBwd, npu.Attrs{"rows": 3}, []npu.Desc{f(2, 1), dI32(2)}, []npu.Desc{f(4, 1)}, nil, "output 0 is [4 1], wants [3 1]"},
+		{npu.RMSNorm, nil, []npu.Desc{f(2, 3), f(2)}, []npu.Desc{f(2, 3)}, nil, "input 1 is [2], wants [3]"},
+		{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "half"}, []npu.Desc{f(1, 1, 1, 3)}, []npu.Desc{f(1, 1, 1, 3)}, nil, "odd width"},
+		{npu.Rope, npu.Attrs{"theta": 1e4}, []npu.Desc{f(1, 1, 1, 2)}, []npu.Desc{f(1, 1, 1, 2)}, nil, `pairs is ""`},
+		{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "half", "factor": 8.0}, []npu.Desc{f(1, 1, 1, 2)}, []npu.Desc{f(1, 1, 1, 2)}, nil, "scaling wants"},
+		{npu.Attention, npu.Attrs{"scale": 1.0}, []npu.Desc{f(1, 2, 3, 4), f(1, 2, 2, 4), f(1, 2, 2, 4)}, []npu.Desc{f(1, 2, 3, 4)}, nil, "G a divisor of H"},
+		{npu.Attention, npu.Attrs{"scale": 1.0, "causal": true}, []npu.Desc{f(1, 2, 1, 4), f(1, 1, 1, 4), f(1, 1, 1, 4)}, []npu.Desc{f(1, 2, 1, 4)}, nil, "1 keys for 2 queries"},
+		{npu.Attention, nil, []npu.Desc{f(1, 1, 1, 4), f(1, 1, 1, 4), f(1, 1, 1, 4)}, []npu.Desc{f(1, 1, 1, 4)}, nil, "attribute scale"},
+		{npu.CacheWrite, nil, []npu.Desc{f(1, 3, 1, 1), f(1, 2, 1, 1), dI32(1, 2)}, []npu.Desc{f(1, 3, 1, 1)}, map[int][]byte{2: i32(2, 3)}, "cache_write: pos[0 1]: position 3 outside 0…2\nhint: "},
+		{npu.LinearCrossEntropy, nil, []npu.Desc{f(2, 1), f(3, 1), dI32(2)}, []npu.Desc{f()}, map[int][]byte{2: i32(2, 3)}, "linear_cross_entropy: row 1: label 3 outside 0…2\nhint: "},
+		{npu.LinearCrossEntropyGrad, nil, []npu.Desc{f(1, 1), f(3, 1), dI32(1), f()}, []npu.Desc{f()}, map[int][]byte{2: i32(-1)}, "row 0: label -1"},
+	} {
+		op := npu.Op{Kind: c.kind, Attrs: c.a, In: c.in, Out: c.out}
+		var args [][]byte
+		for i, d := range append(append([]npu.Desc{}, c.in...), c.out...) {
+			args = append(args, make([]byte, d.PlainBytes()))
+			if c.ints[i] != nil {
+				args[i] = c.ints[i]
+			}
+		}
+		if err := ref.Run(op, args); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: want %q, got %v", op, c.want, err)
+		}
+	}
+}
+
+// TestRopeTurnsBack: the inverse undoes it, position 0 is not turned, later ones are.
+func TestRopeTurnsBack(t *testing.T) {
+	x := npu.D(npu.F32, 1, 3, 2, 8)
+	in, there, back := f32(make([]float32, 48)...), f32(make([]float32, 48)...), f32(make([]float32, 48)...)
+	for i := range 48 {
+		copy(in[4*i:], f32(float32(i%7)-3))
+	}
+	a := npu.Attrs{"theta": 1e4, "pairs": "half"}
+	if err := ref.Run(npu.Op{Kind: npu.Rope, Attrs: a, In: []npu.Desc{x}, Out: []npu.Desc{x}}, [][]byte{in, there}); err != nil {
+		t.Fatal(err)
+	}
+	if string(there[:64]) != string(in[:64]) {
+		t.Error("position 0 is turned")
+	}
+	if string(there[64:]) == string(in[64:]) {
+		t.Error("position 1 and 2 are not turned")
+	}
+	a = a.Clone()
+	a["inverse"] = true
+	if err := ref.Run(npu.Op{Kind: npu.Rope, Attrs: a, In: []npu.Desc{x}, Out: []npu.Desc{x}}, [][]byte{there, back}); err != nil {
+		t.Fatal(err)
+	}
+	wantF32(t, back, getF32(in)...)
+}
