@@ -36,10 +36,11 @@ var arrows = map[string]string{
 
 	"optim": "npu",
 
-	"train/data/...":       "npu train/data/...",
-	"train/checkpoint/...": "optim train/checkpoint/...",
-	"train/telemetry":      "ddp/launch",
-	"train":                "npu ddp/... optim graph graph/op graph/plan train/...", // it meets devices and models as interfaces only
+	"train/data/...":             "npu train/data/...",
+	"train/checkpoint/...":       "optim train/checkpoint/...",
+	"train/checkpoint/llamafile": "graph/models/llama train/checkpoint/...",
+	"train/telemetry":            "ddp/launch",
+	"train":                      "npu ddp/... optim graph graph/op graph/plan train/...", // it meets devices and models as interfaces only
 
 	"recipes":          "ddp/launch",
 	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes",

@@ -1,0 +1,187 @@
+package llamafile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+)
+
+// Model is the weights of a Llama in a file or folder of any format, under Hugging Face's names and in Hugging Face's order of rows. Its methods
+// may be called from several goroutines, Close when none of them reads any more.
+type Model interface {
+	Config() llama.Config
+	// Names lists the parameters in the order in which the network uses them. lm_head.weight is missing where it is tied to the embedding.
+	Names() []string
+	// Shape is [rows, columns] of a matrix, [length] of a norm.
+	Shape(name string) ([]int, bool)
+	// DType is how the file stores a parameter; I8 stands for groups of int8 with a scale.
+	DType(name string) safetensors.DType
+	// Read converts a parameter straight from the mapped file into dst, which has as many values as Shape says.
+	Read(name string, dst []float32) error
+	// ReadRows reads some rows from a first one on: as many as fit into dst exactly. The rows of a norm have one value.
+	ReadRows(name string, first int, dst []float32) error
+	// Format names where it comes from: "hf", "gotrain", "meta", "llama2c v0", "llama2c v1", "llama2c v2".
+	Format() string
+	Close() error
+}
+
+// ErrNoConfig is inside the error of Open where weights are there but nothing says what the model is.
+var ErrNoConfig = errors.New("nothing says what the model is")
+
+// ErrNotLlama is inside the error of Open where a file is sound, but not a Llama in a format that is known.
+var ErrNotLlama = errors.New("not a Llama in a format that is known")
+
+// tensor is where the values of a parameter lie.
+type tensor struct {
+	shape  []int
+	dtype  safetensors.DType
+	raw    []byte // in the file's order of rows
+	scales []byte // float32, one for each group of int8
+	group  int    // values to a scale
+	pairs  int    // width of a head whose rows are interleaved; 0: the rows are in order
+}
+
+// model is a Model of any format: the formats differ in how they find the tensors.
+type model struct {
+	cfg     llama.Config
+	format  string
+	names   []string
+	tensors map[string]tensor
+	eos     []int // all ids that end a text, where the file has several
+	close   func() error
+}
+
+func (m *model) Config() llama.Config { return m.cfg }
+func (m *model) Names() []string      { return slices.Clone(m.names) }
+func (m *model) Format() string       { return m.format }
+
+// EOSIDs is every id that ends a text; the configuration has room for the first only.
+func (m *model) EOSIDs() []int { return slices.Clone(m.eos) }
+
+func (m *model) Shape(name string) ([]int, bool) {
+	t, ok := m.tensors[name]
+	return slices.Clone(t.shape), ok
+}
+
+func (m *model) DType(name string) safetensors.DType { return m.tensors[name].dtype }
+
+// Close gives the mappings back. Idempotent.
+func (m *model) Close() error {
+	c := m.close
+	m.close, m.tensors = nil, nil
+	if c == nil {
+		return nil
+	}
+	return c()
+}
+
+func (m *model) Read(name string, dst []float32) error {
+	if t, ok := m.tensors[name]; ok && len(dst) != count(t.shape) {
+		return fmt.Errorf("llamafile: %s has shape %v, the destination %d values", name, t.shape, len(dst))
+	}
+	return m.ReadRows(name, 0, dst)
+}
+
+func (m *model) ReadRows(name string, first int, dst []float32) error {
+	t, ok := m.tensors[name]
+	if !ok {
+		return fmt.Errorf("llamafile: there is no parameter %q among the %d open ones", name, len(m.tensors))
+	}
+	cols := count(t.shape[1:])
+	rows := len(dst) / cols
+	if first < 0 || len(dst)%cols != 0 || first > t.shape[0]-rows {
+		return fmt.Errorf("llamafile: %s has shape %v: %d values from row %d on are not rows of it", name, t.shape, len(dst), first)
+	}
+	if t.pairs == 0 {
+		return t.decode(name, dst, first*cols)
+	}
+	for r := range rows {
+		if err := t.decode(name, dst[r*cols:(r+1)*cols], interleavedRow(first+r, t.pairs)*cols); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode converts values from a place of the file's order on.
+func (t tensor) decode(name string, dst []float32, at int) error {
+	var err error
+	if t.group > 0 {
+		t.dequantise(dst, at)
+	} else {
+		size := int(t.dtype.Size())
+		err = safetensors.DecodeFloat32s(dst, t.raw[at*size:(at+len(dst))*size], t.dtype)
+	}
+	if err != nil {
+		return fmt.Errorf("llamafile: %s: %w", name, err)
+	}
+	return nil
+}
+
+func count(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// Open opens a model of any format that is known:
+//   - a folder with config.json and model.safetensors or model.safetensors.index.json, as Hugging Face has it;
+//   - a folder of gotrain's own checkpoint, with a config.json beside its model.safetensors;
+//   - a .safetensors file or folder with Meta's names, params.json beside it;
+//   - a .bin file of llama2.c.
+//
+// Every size is checked before it returns; values are read when they are asked for.
+func Open(path string) (Model, error) { return OpenWith(path, nil) }
+
+// OpenWith is Open for weights that have no configuration beside them: config says what the model is. A configuration that is there counts.
+func OpenWith(path string, config *llama.Config) (Model, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("llamafile: %w", err)
+	}
+	if st.IsDir() {
+		if bin, ok := onlyBin(path); ok {
+			return openBin(bin)
+		}
+		return openTensors(path, path, config)
+	}
+	switch {
+	case strings.HasSuffix(path, ".safetensors"), strings.HasSuffix(path, ".index.json"):
+		return openTensors(path, filepath.Dir(path), config)
+	case strings.HasSuffix(path, ".pth"), strings.HasSuffix(path, ".pt"):
+		return nil, fmt.Errorf("llamafile: %s: %w: it is a pickle, which is a program\nhint: load it in Python and write its tensors with safetensors.torch.save_file", path, ErrNotLlama)
+	}
+	return openBin(path)
+}
+
+// onlyBin finds the file of llama2.c in a folder that has nothing else to open.
+func onlyBin(dir string) (string, bool) {
+	if found, _ := filepath.Glob(filepath.Join(escape(dir), "*.safetensors*")); len(found) > 0 {
+		return "", false
+	}
+	_, err := os.Stat(filepath.Join(dir, BinFile))
+	return filepath.Join(dir, BinFile), err == nil
+}
+
+// escape makes a path a pattern that fits only itself.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// exists says whether a file is there; an error other than that it is not there is one.
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,176 @@
+package llamafile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// place is a destination that appears when it is complete.
+type place struct {
+	dest   string
+	temp   string // beside dest: a folder, or the file itself
+	single bool
+	force  bool
+	files  []string
+	bytes  int64
+}
+
+// newPlace makes a temporary folder or names a temporary file.
+func newPlace(dest string, single, force bool) (*place, error) {
+	dest, err := filepath.Abs(dest)
+	if err != nil {
+		return nil, err
+	}
+	if err := vacant(dest, single, force); err != nil {
+		return nil, err
+	}
+	parent := filepath.Dir(dest)
+	if err := os.MkdirAll(parent, 0o777); err != nil {
+		return nil, err
+	}
+	temp, err := os.MkdirTemp(parent, "."+filepath.Base(dest)+".tmp-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(temp, 0o755); err != nil { // temporary folders are private
+		return nil, errors.Join(err, os.Remove(temp))
+	}
+	return &place{dest: dest, temp: temp, single: single, force: force}, nil
+}
+
+// vacant says whether dest may be written. With force it may also be what an export wrote before; anything else at that path was put there by somebody who
+// may not know that it would go.
+func vacant(dest string, single, force bool) error {
+	st, err := os.Lstat(dest)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !force:
+		return fmt.Errorf("%w\nhint: give another path, or --force to replace it", ErrExists)
+	case single && st.Mode().IsRegular():
+		return nil
+	case single || !st.IsDir():
+		return fmt.Errorf("%w and is not what an export would replace", ErrExists)
+	}
+	entries, err := os.ReadDir(dest)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !written(e.Name()) {
+			return fmt.Errorf("%w and holds %s, which no export writes: it is not replaced\nhint: give another path, or remove it yourself", ErrExists, e.Name())
+		}
+	}
+	return nil
+}
+
+// written says whether an export writes files of that name. A tokenizer may be called anything, but not be something else.
+func written(name string) bool {
+	known := []string{ConfigFile, GenerationFile, ParamsFile, BinFile, "model.safetensors.index.json", "LICENSE", "LICENSE.txt", "README.md", "USE_POLICY.md"}
+	return slices.Contains(known, name) || slices.Contains(tokenizerNames, name) || strings.HasPrefix(name, "tok") || strings.HasPrefix(name, "model") && strings.HasSuffix(name, ".safetensors")
+}
+
+// write makes one durable file; a single file has no name of its own.
+func (p *place) write(name string, fill func(io.Writer) error) (err error) {
+	if name == "" {
+		name = filepath.Base(p.dest)
+	}
+	f, err := os.OpenFile(filepath.Join(p.temp, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s would be written twice", name)
+	}
+	if err != nil {
+		return err
+	}
+	w := &counter{w: f}
+	b := bufio.NewWriterSize(w, 1<<20)
+	err = fill(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	p.files, p.bytes = append(p.files, name), p.bytes+w.n
+	return nil
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+func (p *place) put(name string, raw []byte) error {
+	return p.write(name, func(w io.Writer) error { _, err := w.Write(raw); return err })
+}
+
+func (p *place) copy(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return p.write(filepath.Base(path), func(w io.Writer) error { _, err := io.Copy(w, f); return err })
+}
+
+// commit renames. Between the two renames of a replacement dest is missing for a moment; a crash there leaves the old one beside it, under a name that says so.
+func (p *place) commit() error {
+	if err := syncDir(p.temp); err != nil {
+		return err
+	}
+	if err := vacant(p.dest, p.single, p.force); err != nil { // somebody may have been faster
+		return err
+	}
+	parent := filepath.Dir(p.dest)
+	if p.single {
+		if err := os.Rename(filepath.Join(p.temp, filepath.Base(p.dest)), p.dest); err != nil {
+			return err
+		}
+		return syncDir(parent)
+	}
+	old := p.temp + ".old"
+	err := os.Rename(p.dest, old)
+	if errors.Is(err, os.ErrNotExist) {
+		old = ""
+	} else if err != nil {
+		return err
+	}
+	if err := os.Rename(p.temp, p.dest); err != nil {
+		if old != "" {
+			err = errors.Join(err, os.Rename(old, p.dest))
+		}
+		return err
+	}
+	if err := syncDir(parent); err != nil || old == "" {
+		return err
+	}
+	return os.RemoveAll(old)
+}
+
+// discard removes what is left under the temporary name.
+func (p *place) discard() { os.RemoveAll(p.temp) }
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,157 @@
+package llamafile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+)
+
+// The files beside the tensors.
+const (
+	ConfigFile     = "config.json"            // Hugging Face's
+	GenerationFile = "generation_config.json" // Hugging Face's
+	ParamsFile     = "params.json"            // Meta's
+	BinFile        = "model.bin"              // llama2.c's, where Export is given a folder
+
+	manifestFile = "MANIFEST.json" // marks gotrain's own checkpoints
+)
+
+// openTensors opens safetensors under either naming; dir is where the configuration lies.
+func openTensors(path, dir string, config *llama.Config) (Model, error) {
+	set, err := safetensors.OpenSet(path)
+	if err != nil {
+		return nil, fmt.Errorf("llamafile: %w", err)
+	}
+	m, err := fromSet(set, dir, config)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("llamafile: %s: %w", path, err), set.Close())
+	}
+	m.close = set.Close
+	return m, nil
+}
+
+func fromSet(set *safetensors.Set, dir string, config *llama.Config) (*model, error) {
+	if _, _, ok := set.Lookup("tok_embeddings.weight"); ok {
+		return fromMeta(set, dir, config)
+	}
+	if _, _, ok := set.Lookup(embedName); !ok {
+		return nil, fmt.Errorf("%w: neither %s nor tok_embeddings.weight is among its %d tensors", ErrNotLlama, embedName, len(set.Names()))
+	}
+	m := &model{format: "hf"}
+	if ok, err := exists(filepath.Join(dir, manifestFile)); err != nil {
+		return nil, err
+	} else if ok {
+		m.format = "gotrain"
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	switch {
+	case err == nil:
+		if m.cfg, m.eos, err = parseConfig(raw); err != nil {
+			return nil, fmt.Errorf("%s: %w", ConfigFile, err)
+		}
+	case !os.IsNotExist(err):
+		return nil, err
+	case config == nil:
+		return nil, fmt.Errorf("%w: there is no %s\nhint: put one beside the weights, or say what they are with --config", ErrNoConfig, ConfigFile)
+	default:
+		m.cfg = *config
+	}
+	return m, m.find(set, func(p param) string { return p.name }, false)
+}
+
+// find looks up every parameter of m.cfg in a set, under the names of the format, and sees that the set holds nothing else.
+func (m *model) find(set *safetensors.Set, named func(param) string, interleaved bool) error {
+	if err := limits(m.cfg); err != nil {
+		return err
+	}
+	if have := len(set.Names()); have < len(layer)*m.cfg.Layers+2 {
+		return fmt.Errorf("%d tensors are too few for %d layers: it is not complete", have, m.cfg.Layers)
+	}
+	m.tensors = map[string]tensor{}
+	known := map[string]bool{}
+	var errs []error
+	for _, p := range params(m.cfg) {
+		at := named(p)
+		known[at] = true
+		t, err := lookup(set, at, p.shape)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if interleaved && p.heads > 0 {
+			t.pairs = m.cfg.Head()
+		}
+		m.names, m.tensors[p.name] = append(m.names, p.name), t
+	}
+	if len(errs) == 0 && m.cfg.Tied {
+		if err := m.checkTied(set, named, known); err != nil {
+			return err
+		}
+	}
+	for _, name := range set.Names() {
+		if !known[name] && !ignored(name) {
+			errs = append(errs, fmt.Errorf("tensor %s is not of this Llama", name))
+		}
+	}
+	if len(errs) > 4 {
+		errs = append(errs[:3:3], fmt.Errorf("and %d more", len(errs)-3))
+	}
+	return errors.Join(errs...)
+}
+
+func lookup(set *safetensors.Set, name string, want []int) (tensor, error) {
+	s, f, ok := set.Lookup(name)
+	if !ok {
+		return tensor{}, fmt.Errorf("tensor %s is missing", name)
+	}
+	if !slices.EqualFunc(s.Shape, want, func(a int64, b int) bool { return a == int64(b) }) {
+		return tensor{}, fmt.Errorf("tensor %s has shape %v, the configuration says %v", name, s.Shape, want)
+	}
+	switch s.DType {
+	case safetensors.F32, safetensors.BF16, safetensors.F16, safetensors.F64:
+	default:
+		return tensor{}, fmt.Errorf("tensor %s is %s: only F32, BF16, F16 and F64 are read", name, s.DType)
+	}
+	raw, err := f.Bytes(name)
+	return tensor{shape: want, dtype: s.DType, raw: raw}, err
+}
+
+// checkTied accepts a second copy of a tied embedding only where it says the same: otherwise one of the two would be dropped in silence.
+func (m *model) checkTied(set *safetensors.Set, named func(param) string, known map[string]bool) error {
+	untied := m.cfg
+	untied.Tied = false
+	all := params(untied)
+	head := all[len(all)-1]
+	known[named(head)] = true
+	if _, _, ok := set.Lookup(named(head)); !ok {
+		return nil
+	}
+	t, err := lookup(set, named(head), head.shape)
+	if err != nil {
+		return err
+	}
+	if e := m.tensors[embedName]; e.dtype != t.dtype || !bytes.Equal(e.raw, t.raw) {
+		return fmt.Errorf("the last layer is said to be tied, but %s differs from the embedding\nhint: set tie_word_embeddings to false in %s if it is meant to", named(head), ConfigFile)
+	}
+	return nil
+}
+
+// dims are the shapes of a set, for what follows from them.
+func dims(set *safetensors.Set) map[string][]int {
+	out := map[string][]int{}
+	for _, name := range set.Names() {
+		t, _, _ := set.Lookup(name)
+		s := make([]int, len(t.Shape))
+		for i, d := range t.Shape {
+			s[i] = int(d)
+		}
+		out[name] = s
+	}
+	return out
+}
