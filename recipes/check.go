@@ -42,6 +42,7 @@ func (r *Recipe) check() Errors {
 	}
 	c.run()
 	c.data()
+	c.llama()
 	c.optim()
 	c.schedule()
 	c.checkpoint()
@@ -147,6 +148,10 @@ func (c *checker) data() {
 	if d.Channels != 3 && d.Kind == "imagefolder" {
 		c.bad("data.channels", "", "must be 3 for data.kind = \"imagefolder\": pictures are read as colour")
 	}
+	words := d.Kind == "text" || d.Kind == "tokens"
+	if m := c.r.Model.Name; d.Kind != "synthetic" && words != (m == "llama") {
+		c.bad("data.kind", "text or tokens for a llama, pictures for a resnet", "%q is nothing that model.name = %q can read", d.Kind, m)
+	}
 	if d.EvalResize != 0 && d.EvalResize < d.ImageSize {
 		c.bad("data.eval_resize_pixels", "", "must not be below data.image_size = %d, got %d", d.ImageSize, d.EvalResize)
 	}
@@ -189,6 +194,32 @@ func (c *checker) interval(key string, v []float64, limit float64) {
 			hint += fmt.Sprintf(" <= %g", limit)
 		}
 		c.bad(key, hint, "must be two numbers, the smallest and the largest, got %v", v)
+	}
+}
+
+func (c *checker) llama() {
+	m, l := &c.r.Model, &c.r.Llama
+	if m.Name != "llama" {
+		if c.r.Train.Recompute != "none" {
+			c.bad("train.recompute", "", "%q is for models of layers, which model.name = %q is not", c.r.Train.Recompute, m.Name)
+		}
+		return
+	}
+	if l.Size == "" {
+		for key, v := range map[string]int{"llama.dim": l.Dim, "llama.layers": l.Layers, "llama.heads": l.Heads} {
+			if v == 0 {
+				c.bad(key, `set it, or a size such as llama.size = "stories15m"`, "is needed where llama.size is empty")
+			}
+		}
+		if l.Context == 0 && c.r.Text.Sequence == 0 {
+			c.bad("text.sequence", "", "is needed where neither llama.size nor llama.context is given")
+		}
+	}
+	if l.RopeFactor > 1 && l.RopeHigh <= l.RopeLow {
+		c.bad("llama.rope_high_freq_factor", "", "must be above llama.rope_low_freq_factor = %g, got %g", l.RopeLow, l.RopeHigh)
+	}
+	if c.r.Data.Kind == "text" && c.r.Text.Tokenizer == "" {
+		c.bad("text.tokenizer", `for example tokenizer = "tokenizer.json", or "stories260k", which is bundled`, "is needed for data.kind = \"text\"")
 	}
 }
 

@@ -67,6 +67,10 @@ func (r *Recipe) resolveData() {
 		eval, size, channels, augment, resize = "test", 0, 1, "none", false
 	case "packed":
 		train, eval, size, augment, resize = "train*.bin", "val*.bin", 0, "none", false
+	case "text":
+		train, eval, size, augment, resize = "train*.txt", "val*.txt", 0, "none", false
+	case "tokens":
+		size, augment, resize = 0, "none", false
 	case "synthetic":
 		augment, resize = "none", false
 		if r.Model.Classes == 0 {

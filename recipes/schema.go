@@ -5,15 +5,17 @@ package recipes
 // The tags of a field are its contract: toml is its key, doc what it means, default its value when the file says nothing ("auto": derived
 // from other keys, see the tag auto), unit, oneof the allowed words or numbers, min and max the allowed range, over the number that it must exceed.
 type Recipe struct {
-	Run        Run        `toml:"run" doc:"The run as a whole. Give exactly one of steps and epochs."`
-	Model      Model      `toml:"model" doc:"The network."`
-	Data       Data       `toml:"data" doc:"The samples, for training and for evaluation."`
-	Train      Train      `toml:"train" doc:"How a step is computed, and on what."`
-	Optim      Optim      `toml:"optim" doc:"The optimizer."`
-	Schedule   Schedule   `toml:"schedule" doc:"The learning rate over time: a linear warm-up, then the shape of kind. It counts optimizer steps, whatever the number of ranks."`
-	Eval       Eval       `toml:"eval" doc:"Evaluation on held-out samples. It is exact: every sample counts once, whatever the number of ranks. Without every_epochs and every_steps it happens once, at the end."`
-	Checkpoint Checkpoint `toml:"checkpoint" doc:"Checkpoints. One is always written at the end and when the run is stopped; they are complete, so that a run that goes on is bit-equal to one that was never stopped."`
-	Log        Log        `toml:"log" doc:"What is written about the run, and where."`
+	Run        Run         `toml:"run" doc:"The run as a whole. Give exactly one of steps and epochs."`
+	Model      Model       `toml:"model" doc:"The network."`
+	Llama      Llama       `toml:"llama" doc:"The network where model.name = \"llama\": a size by name, or dimensions. A dimension beside a size changes that one; what is 0 is that of the size."`
+	Data       Data        `toml:"data" doc:"The samples, for training and for evaluation."`
+	Text       TextSection `toml:"text" doc:"How text becomes samples, where data.kind is text or tokens. A sample is a sequence of tokens; the target of each token is the next one."`
+	Train      Train       `toml:"train" doc:"How a step is computed, and on what."`
+	Optim      Optim       `toml:"optim" doc:"The optimizer."`
+	Schedule   Schedule    `toml:"schedule" doc:"The learning rate over time: a linear warm-up, then the shape of kind. It counts optimizer steps, whatever the number of ranks."`
+	Eval       Eval        `toml:"eval" doc:"Evaluation on held-out samples. It is exact: every sample counts once, whatever the number of ranks. Without every_epochs and every_steps it happens once, at the end."`
+	Checkpoint Checkpoint  `toml:"checkpoint" doc:"Checkpoints. One is always written at the end and when the run is stopped; they are complete, so that a run that goes on is bit-equal to one that was never stopped."`
+	Log        Log         `toml:"log" doc:"What is written about the run, and where."`
 
 	origin   origin
 	warnings []string
@@ -30,7 +32,7 @@ type Run struct {
 
 // Model is the section [model].
 type Model struct {
-	Name             string  `toml:"name" default:"resnet" oneof:"resnet" doc:"Family of the network."`
+	Name             string  `toml:"name" default:"resnet" oneof:"resnet|llama" doc:"Family of the network. resnet: the other keys of this section. llama: the section [llama]."`
 	Depth            int     `toml:"depth" default:"50" oneof:"18|34|50|101|152" doc:"Depth of the ResNet: basic blocks up to 34, bottlenecks from 50 (arXiv 1512.03385)."`
 	Width            int     `toml:"width" default:"64" unit:"channels" min:"1" max:"4096" doc:"Channels of the first stage."`
 	Classes          int     `toml:"classes" default:"0" min:"0" doc:"Number of classes; 0: as many as the training data has."`
@@ -40,17 +42,39 @@ type Model struct {
 	NormEps          float64 `toml:"norm_eps" default:"1e-5" over:"0" max:"1" doc:"Added to the variance in batch norms."`
 	NormMomentum     float64 `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Share of the newest batch in the running statistics."`
 	LabelSmoothing   float64 `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Part of the target that is spread evenly over all classes."`
-	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file or a checkpoint folder, looked for beside the recipe, then in the working directory. Empty: random weights."`
+	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file, a checkpoint folder, and for a llama a Hugging Face folder, one with Meta's names, or a .bin of llama2.c. Looked for beside the recipe, then in the working directory. Empty: random weights."`
 	InitHelp         string  `toml:"init_help" default:"" doc:"What to do when init_from is not there, as the commands that get it; the error message ends with it."`
 	InitPartial      bool    `toml:"init_partial" default:"false" doc:"Parameters that init_from lacks, or has in another shape, keep their random start (a new classifier). Otherwise they are an error."`
 }
 
+// Llama is the section [llama].
+type Llama struct {
+	Size         string  `toml:"size" default:"" oneof:"|llama2-7b|llama2-13b|llama2-70b|llama3-8b|llama3-70b|llama3.1-8b|llama3.1-70b|llama3.1-405b|llama3.2-1b|llama3.2-3b|stories260k|stories15m|stories42m|stories110m|tiny" doc:"A published model (arXiv 2307.09288, 2407.21783), a story teller (karpathy/tinyllamas), or tiny. Empty: the dimensions say it."`
+	Dim          int     `toml:"dim" default:"0" min:"0" max:"65536" doc:"Width of the residual stream."`
+	Hidden       int     `toml:"hidden" default:"0" min:"0" max:"262144" doc:"Width of the feed-forward layer; 0 without a size: 8/3 of dim, rounded up to a multiple of 32."`
+	Layers       int     `toml:"layers" default:"0" min:"0" max:"1024" doc:"Number of layers."`
+	Heads        int     `toml:"heads" default:"0" min:"0" max:"1024" doc:"Query heads."`
+	KVHeads      int     `toml:"kv_heads" default:"0" min:"0" max:"1024" doc:"Key and value heads, which divide heads (arXiv 2305.13245); 0 without a size: as many as heads."`
+	HeadDim      int     `toml:"head_dim" default:"0" min:"0" max:"1024" doc:"Width of a head; 0: dim / heads."`
+	Vocab        int     `toml:"vocab" default:"0" unit:"tokens" min:"0" max:"2097152" doc:"Size of the vocabulary; 0 without a size: that of the tokenizer."`
+	Context      int     `toml:"context" default:"0" unit:"tokens" min:"0" max:"16777216" doc:"Longest sequence that the model is for; 0 without a size: text.sequence."`
+	RopeTheta    float64 `toml:"rope_theta" default:"0" min:"0" doc:"Base of the rotary frequencies (arXiv 2104.09864); 0 without a size: 10000."`
+	RopeFactor   float64 `toml:"rope_factor" default:"0" min:"0" max:"1024" doc:"Scaling of Llama 3.1: low frequencies are divided by it; 0: that of the size, 1: none."`
+	RopeLow      float64 `toml:"rope_low_freq_factor" default:"1" over:"0" doc:"With rope_factor: wavelengths above rope_original_context / this are divided."`
+	RopeHigh     float64 `toml:"rope_high_freq_factor" default:"4" over:"0" doc:"With rope_factor: wavelengths below rope_original_context / this stay."`
+	RopeOriginal int     `toml:"rope_original_context" default:"8192" unit:"tokens" min:"1" doc:"With rope_factor: the context before the scaling."`
+	NormEps      float64 `toml:"norm_eps" default:"0" min:"0" max:"1" doc:"Added to the mean square in norms; 0: that of the size, or 1e-5."`
+	Tied         string  `toml:"tied_embeddings" default:"auto" oneof:"auto|true|false" doc:"The last linear layer is the embedding. auto: as the size has it, true without one."`
+	InitStd      float64 `toml:"init_std" default:"0.02" over:"0" max:"1" doc:"Deviation of the normal distribution that weights start with."`
+	InitDepth    bool    `toml:"init_depth_scaled" default:"true" doc:"Projections back into the residual stream start with a deviation that is smaller by 1/sqrt(2 * layers)."`
+}
+
 // Data is the section [data].
 type Data struct {
-	Kind            string    `toml:"kind" default:"imagefolder" oneof:"imagefolder|idx|packed|synthetic" doc:"imagefolder: ROOT/SPLIT/CLASS/picture.jpg. idx: files of the MNIST family. packed: records of a label (int32) and raw pixels (see gotrain's data/images). synthetic: noise, for benchmarks."`
-	Root            string    `toml:"root" default:"" doc:"Folder of the data set, or the name of a bundled one (flowers, fashion-mini). Not for synthetic."`
-	TrainSplit      string    `toml:"train_split" default:"auto" auto:"train; packed: train*.bin" doc:"Training part: a folder below root (imagefolder), train or test (idx), a file or glob pattern below root (packed)."`
-	EvalSplit       string    `toml:"eval_split" default:"auto" auto:"val; idx: test; packed: val*.bin" doc:"Held-out part, named like train_split."`
+	Kind            string    `toml:"kind" default:"imagefolder" oneof:"imagefolder|idx|packed|text|tokens|synthetic" doc:"imagefolder: ROOT/SPLIT/CLASS/picture.jpg. idx: files of the MNIST family. packed: records of a label (int32) and raw pixels (see gotrain's data/images). text: files of text, cut into tokens when the run starts. tokens: shards that gotrain tokenize made. synthetic: noise, for benchmarks."`
+	Root            string    `toml:"root" default:"" doc:"Folder of the data set, or the name of a bundled one (flowers, fashion-mini, shakespeare). Not for synthetic."`
+	TrainSplit      string    `toml:"train_split" default:"auto" auto:"train; packed: train*.bin; text: train*.txt" doc:"Training part: a folder below root (imagefolder), train or test (idx), a file or glob pattern below root (packed, text), the name of a part (tokens)."`
+	EvalSplit       string    `toml:"eval_split" default:"auto" auto:"val; idx: test; packed: val*.bin; text: val*.txt" doc:"Held-out part, named like train_split."`
 	ImageSize       int       `toml:"image_size" default:"auto" auto:"224 for imagefolder and synthetic, 0 for idx and packed" unit:"pixels" min:"0" max:"8192" doc:"Width and height of a sample. 0: as the pictures are stored (idx and packed only)."`
 	Channels        int       `toml:"channels" default:"auto" auto:"3; idx: 1" oneof:"1|3" doc:"3: colour. 1: grey (idx, packed, synthetic)."`
 	Augment         string    `toml:"augment" default:"auto" auto:"random_resized_crop for imagefolder, otherwise none" oneof:"none|random_resized_crop|pad_crop" doc:"none: as in evaluation. random_resized_crop: a region of random size, shape and place (torchvision's). pad_crop: shifted by up to pad pixels, for small pictures. The last two also mirror at random."`
@@ -73,6 +97,16 @@ type Data struct {
 	SyntheticEval   int       `toml:"synthetic_eval_samples" default:"64" min:"1" doc:"Held-out samples of synthetic data."`
 }
 
+// TextSection is the section [text].
+type TextSection struct {
+	Tokenizer string `toml:"tokenizer" default:"" doc:"Tokenizer of data.kind = text: a SentencePiece .model, a Hugging Face tokenizer.json or its folder, ranks of tiktoken, a .bin of llama2.c, or the name of a bundled data set that has one (stories260k). For tokens: their shards know it."`
+	Sequence  int    `toml:"sequence" default:"0" unit:"tokens" min:"0" max:"16777216" doc:"Tokens of a sample; 0: llama.context, or that of llama.size."`
+	Separator string `toml:"separator" default:"" doc:"text: where a new document begins. Empty: each file is one. line: each line. blank: at empty lines. Anything else: at lines that are this text."`
+	BOS       bool   `toml:"bos" default:"true" doc:"text: the tokenizer's begin-of-text token stands before each document, where it has one."`
+	EOS       bool   `toml:"eos" default:"true" doc:"text: the tokenizer's end-of-text token stands behind each document, where it has one and documents are separated."`
+	Apart     bool   `toml:"documents_apart" default:"true" doc:"A token sees its own document only, where several share a sequence, and none is asked to predict the first token of the next."`
+}
+
 // Train is the section [train].
 type Train struct {
 	Ranks          int     `toml:"ranks" default:"1" min:"1" max:"4096" doc:"Processes to start on this machine. A launcher (mpirun, torchrun, srun, hcclrun) decides instead of this key where there is one."`
@@ -82,6 +116,7 @@ type Train struct {
 	Device         string  `toml:"device" default:"auto" oneof:"auto|cpu|ref" doc:"auto: cpu where its library can be loaded, otherwise ref with a warning. ref is plain Go: right, and slow."`
 	Threads        int     `toml:"threads_per_rank" default:"0" min:"0" max:"1024" doc:"Compute threads; 0: the cores of this machine divided by its ranks."`
 	PinCPUs        bool    `toml:"pin_cpus" default:"true" doc:"Bind each rank to cores of its own. Only where gotrain starts the ranks itself and there are enough cores."`
+	Recompute      string  `toml:"recompute" default:"none" oneof:"none|layer" doc:"layer: keep only what leaves each layer of the model and compute the rest again in the backward pass (arXiv 1604.06174): much less memory, about a third more arithmetic, the same numbers. For models of layers, such as llama."`
 	ClipNorm       float64 `toml:"clip_norm" default:"0" min:"0" doc:"Limit of the global L2 norm of the gradients; 0: none. With a limit the optimizer waits for all gradients."`
 	BucketMB       float64 `toml:"bucket_mb" default:"25" unit:"MiB" over:"0" max:"65536" doc:"Largest bucket of gradients that is reduced at once."`
 	FirstBucketMB  float64 `toml:"first_bucket_mb" default:"1" unit:"MiB" over:"0" max:"65536" doc:"Largest first bucket: small, so that communication starts early."`

@@ -34,7 +34,7 @@ func (r *Recipe) suspicions() []string {
 	if limit := map[string]float64{"sgd": 0.01, "lars": 0.01, "adam": 0.01, "adamw": 0.5}[o.Name]; o.WeightDecay > limit {
 		warn("optim.weight_decay", "%g is unusually high for %s", o.WeightDecay, o.Name)
 	}
-	if r.Train.Batch < 4 {
+	if r.Train.Batch < 4 && r.Model.Name == "resnet" {
 		warn("train.batch_per_rank", "batch norm over %d samples is very noisy", r.Train.Batch)
 	}
 	if _, set := r.origin.at["train.max_bad_steps"]; set && r.Train.ClipNorm == 0 && r.matters("train.max_bad_steps") {
@@ -75,6 +75,10 @@ func (r *Recipe) unused(key string) string {
 			"adam":  {"optim.beta1", "optim.beta2", "optim.eps"},
 			"lars":  {"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"},
 		}},
+		{r.Model.Name, "model.name", map[string][]string{
+			"resnet": {"model.depth", "model.width", "model.classes", "model.small_stem", "model.version", "model.zero_init_residual", "model.norm_eps", "model.norm_momentum", "model.label_smoothing"},
+			"llama":  append(keysOf("llama"), keysOf("text")...),
+		}},
 		{r.Optim.LRScaling, "optim.lr_scaling", map[string][]string{"linear": {"optim.lr_batch"}, "sqrt": {"optim.lr_batch"}}},
 		{r.Schedule.Kind, "schedule.kind", map[string][]string{
 			"linear": {"schedule.min_lr_ratio"}, "cosine": {"schedule.min_lr_ratio"}, "wsd": {"schedule.min_lr_ratio", "schedule.decay_fraction"},
@@ -85,9 +89,11 @@ func (r *Recipe) unused(key string) string {
 		}},
 		{r.Data.BadFiles, "data.bad_files", map[string][]string{"skip": {"data.bad_file_limit"}}},
 		{r.Data.Kind, "data.kind", map[string][]string{
-			"synthetic":   {"data.synthetic_samples", "data.synthetic_eval_samples"},
+			"synthetic":   {"data.synthetic_samples", "data.synthetic_eval_samples", "text.sequence"},
 			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.max_megapixels", "data.eval_resize_pixels"},
 			"idx":         {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
+			"text":        append([]string{"data.root", "data.train_split", "data.eval_split"}, keysOf("text")...),
+			"tokens":      {"data.root", "data.train_split", "data.eval_split", "text.sequence", "text.documents_apart"},
 			"packed":      {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
 		}},
 		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank"}}},
@@ -103,6 +109,18 @@ func (r *Recipe) unused(key string) string {
 		}
 	}
 	return ""
+}
+
+// keysOf lists the keys of a section.
+func keysOf(name string) (keys []string) {
+	for _, s := range schema {
+		for _, f := range s.fields {
+			if s.name == name {
+				keys = append(keys, f.key())
+			}
+		}
+	}
+	return keys
 }
 
 // matters says whether a key has another value than it would have if nobody had set it; a resolved recipe sets everything.

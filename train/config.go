@@ -36,6 +36,9 @@ type Config struct {
 	ClipNorm float64             // limit of the global gradient norm; 0: none
 	Scaler   *optim.ScalerConfig // loss scaling; nil: none, which is right for f32 and bf16
 
+	// Recompute keeps only what leaves a block of the model and computes the rest again in the backward pass: less memory, more time, the same numbers.
+	Recompute bool
+
 	Device   string    // family: "cpu", "ref"; "": cpu where it can be opened, else ref with a warning
 	Compute  npu.DType // of activations: F32 or BF16; F32
 	Threads  int       // compute threads of this rank; 0: cores of this process / ranks on this machine
@@ -61,13 +64,18 @@ type Config struct {
 	KeepLast    int    // checkpoints kept; 2
 	Resume      bool   // go on from the newest good checkpoint in SaveDir, if there is one
 	ResumeFrom  string // a checkpoint directory, or a directory of checkpoints; it must exist
-	InitFrom    string // safetensors file or checkpoint to take weights from at step 0
+	InitFrom    string // what to take weights from at step 0: a safetensors file, a checkpoint, or what Weights opens
 	InitPartial bool   // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
 	RecipeText  string // stored in checkpoints
+	// Weights opens InitFrom; nil: safetensors, one file or a set, and checkpoints.
+	Weights func(path string) (Weights, error)
+	// Beside are small files by name that checkpoints hold too, so that other programs can read the weights: config.json, the tokenizer.
+	Beside map[string][]byte
 
 	CheckEvery int              // steps between comparisons of all state over ranks; 0: 500, -1: never
 	Sinks      []telemetry.Sink // told of all events; the trainer closes them
 	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace among the sinks
+	FLOPs      *telemetry.FLOPs // arithmetic of an item, for MFU; nil: what the plan's kernels do
 	PeakFLOPS  float64          // of this rank's device at its compute dtype, for MFU; 0: what the device says, or unknown
 }
 

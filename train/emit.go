@@ -24,7 +24,11 @@ func (t *Trainer) peak() float64 {
 
 func (t *Trainer) emitStart() {
 	fwd, bwd := t.train.prog.Plan().FLOPs()
-	t.flops = telemetry.PlanFLOPs(float64(fwd+bwd), t.cfg.Batch)
+	items := t.train.net.items
+	t.flops = telemetry.PlanFLOPs(float64(fwd+bwd), t.cfg.Batch*items.perSample())
+	if t.cfg.FLOPs != nil {
+		t.flops = *t.cfg.FLOPs
+	}
 	host, _ := os.Hostname()
 	info := t.dev.Info()
 	var params int64
@@ -35,7 +39,7 @@ func (t *Trainer) emitStart() {
 		{Key: "device", Value: info.Name + " (" + info.Detail + ")"},
 		{Key: "model", Value: fmt.Sprintf("%d parameters, activations in %v", params, t.cfg.Compute)},
 		{Key: "data", Value: fmt.Sprintf("%s, %d samples", t.cfg.Data.Name(), t.cfg.Data.Len())},
-		{Key: "batch", Value: fmt.Sprintf("%d = %d a rank × %d accumulated × %d ranks over %s", t.cfg.Batch*t.cfg.Accumulate*t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
+		{Key: "batch", Value: fmt.Sprintf("%s%d = %d a rank × %d accumulated × %d ranks over %s", batchOf(items, t.cfg.Batch*t.cfg.Accumulate*t.comm.Size()), t.cfg.Batch*t.cfg.Accumulate*t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
 		{Key: "steps", Value: fmt.Sprintf("%d, %d an epoch", t.total, t.perEpoch)},
 		{Key: "optimizer", Value: t.cfg.Optim.String()},
 		{Key: "buckets", Value: fmt.Sprintf("%d, %.1f MiB", len(t.eng.Buckets()), float64(t.eng.Plan().Bytes)/(1<<20))},
@@ -47,6 +51,14 @@ func (t *Trainer) emitStart() {
 		Identity: telemetry.Identity{Node: t.cfg.Node, Rank: t.comm.Rank(), World: t.comm.Size()},
 		Facts:    append(facts, t.flops.Facts(t.peak())...),
 	})
+}
+
+// batchOf says how many items a global batch has, where they are not its samples.
+func batchOf(i Items, samples int) string {
+	if i.perSample() == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s in ", samples*i.perSample(), i.name())
 }
 
 func (t *Trainer) epoch() telemetry.Value {
@@ -70,7 +82,7 @@ func (t *Trainer) emitStep(r report) {
 	now, _ := telemetry.Memory()
 	e := telemetry.Step{
 		Step: int64(t.step), Total: int64(t.total), Epoch: t.epoch(), Loss: telemetry.Known(r.loss), LR: telemetry.Known(r.lr), Skipped: r.skipped,
-		Throughput: telemetry.Known(rate), Took: telemetry.Seconds(r.total), Compute: telemetry.Seconds(r.compute),
+		Throughput: telemetry.Known(rate), Unit: t.train.net.items.rate(), Took: telemetry.Seconds(r.total), Compute: telemetry.Seconds(r.compute),
 		Comm: telemetry.Seconds(r.comm.Transfer), Wait: telemetry.Seconds(r.exposed), Data: telemetry.Seconds(r.data),
 		Util: telemetry.Known(min(1, r.busy.Seconds()/r.total.Seconds())), MFU: t.flops.MFU(own, t.peak()), Memory: now,
 		Metrics: metrics(t.train.net.metrics, r.metrics),
@@ -87,6 +99,12 @@ func (t *Trainer) emitStep(r report) {
 func (t *Trainer) emitEval(v map[string]float64, took time.Duration) {
 	e := telemetry.Eval{
 		Step: int64(t.step), Epoch: t.epoch(), Loss: telemetry.Known(v["loss"]), Items: int64(v["items"]), Of: int64(t.cfg.Eval.Len()), Took: telemetry.Seconds(took),
+	}
+	if items := t.eval.net.items; items.perSample() > 1 {
+		e.Of, e.Unit = 0, items.name()
+	}
+	if p, ok := v[perplexity]; ok {
+		e.Metrics = append(e.Metrics, telemetry.Metric{Name: perplexity, Value: telemetry.Known(p)})
 	}
 	for _, n := range t.eval.net.metrics {
 		e.Metrics = append(e.Metrics, telemetry.Metric{Name: n, Value: telemetry.Known(v[n])})
@@ -106,7 +124,11 @@ func (t *Trainer) emitEnd(err error) {
 		return
 	}
 	_, peak := telemetry.Memory()
-	e := telemetry.RunEnd{Step: int64(t.step), Reason: "done", Took: telemetry.Seconds(time.Since(t.began)), Throughput: t.window.Median(), PeakMemory: peak}
+	unit := ""
+	if t.train != nil {
+		unit = t.train.net.items.rate()
+	}
+	e := telemetry.RunEnd{Unit: unit, Step: int64(t.step), Reason: "done", Took: telemetry.Seconds(time.Since(t.began)), Throughput: t.window.Median(), PeakMemory: peak}
 	switch {
 	case err == ErrStopped:
 		e.Reason = "stopped on request"

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/train/data"
 )
+
+// perplexity is the name of the exponential of the mean loss, where that is a negative log-likelihood.
+const perplexity = "perplexity"
 
 // evaluate runs the held-out samples once, each exactly once over all ranks, and divides sums by counts. Batches that are short, or
 // empty on a rank that has nothing left, carry labels that do not count. It reports whether somebody asked to stop meanwhile; the
@@ -50,6 +54,9 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 		return nil, false, fmt.Errorf("train: evaluation counted no item of %s", t.cfg.Eval.Name())
 	}
 	out = map[string]float64{"loss": v.LossSum / v.Count, "items": v.Count}
+	if p.net.items.Likelihood {
+		out[perplexity] = math.Exp(out["loss"])
+	}
 	for i, name := range p.net.metrics {
 		if i < len(v.Sums) {
 			out[name] = v.Sums[i] / v.Count

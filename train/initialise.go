@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"unsafe"
 
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/npu"
-	"github.com/gotrain/gotrain/train/checkpoint"
-	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
 // initialise gives weights and states their first values: those of a checkpoint to go on from, of a file to start from, or of the
@@ -117,15 +114,13 @@ func (t *Trainer) named() []ddp.Named {
 	return out
 }
 
-// initFrom reads weights by name from a safetensors file, a directory of them, or a checkpoint. With InitPartial parameters that are
-// missing or of another shape keep their start; that is said, name by name.
+// initFrom reads weights by name. With InitPartial parameters that are missing or of another shape keep their start; that is said, name by name.
 func (t *Trainer) initFrom(ctx context.Context, path string) error {
-	if filepath.Base(path) != checkpoint.ModelFile && !strings.HasSuffix(path, ".safetensors") {
-		if p := filepath.Join(path, checkpoint.ModelFile); exists(p) {
-			path = p
-		}
+	open := t.cfg.Weights
+	if open == nil {
+		open = OpenWeights
 	}
-	set, err := safetensors.OpenSet(path)
+	set, err := open(path)
 	if err != nil {
 		return fmt.Errorf("train: initial weights: %w", err)
 	}
@@ -133,21 +128,21 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 	var faults, kept []string
 	read := 0
 	for _, x := range t.model() {
-		st, _, ok := set.Lookup(x.name)
+		shape, ok := set.Shape(x.name)
 		why := ""
 		switch {
 		case !ok:
 			why = x.name + " is missing"
-		case !npu.Shape(intsOf(st.Shape)).Equal(x.desc.Shape):
-			why = fmt.Sprintf("%s is %v there, %v in the model", x.name, st.Shape, x.desc.Shape)
+		case !npu.Shape(shape).Equal(x.desc.Shape):
+			why = fmt.Sprintf("%s is %v there, %v in the model", x.name, shape, x.desc.Shape)
 		}
 		if why != "" {
 			kept = append(kept, x.name)
 			faults = append(faults, why)
 			continue
 		}
-		v, err := set.Float32s(x.name)
-		if err != nil {
+		v := make([]float32, x.desc.Shape.Elems())
+		if err := set.Read(x.name, v); err != nil {
 			return fmt.Errorf("train: initial weights: %w", err)
 		}
 		if err := t.mover.In(ctx, x.at, x.desc, floatBytes(v)); err != nil {
@@ -169,12 +164,4 @@ func shorten(s []string, n int) []string {
 		return append(s[:n:n], fmt.Sprintf("and %d more", len(s)-n))
 	}
 	return s
-}
-
-func intsOf(s []int64) []int {
-	out := make([]int, len(s))
-	for i, v := range s {
-		out[i] = int(v)
-	}
-	return out
 }

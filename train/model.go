@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,9 +22,27 @@ type Inputs map[string]*graph.Node
 type Outputs struct {
 	Loss  *graph.Node
 	Count *graph.Node // items that the loss sums over; nil means the rows of the batch
+	// Items are what Count counts. The zero value is samples, one a row.
+	Items Items
 	// Metrics are reported divided by the count, such as "top1": the number of rows whose label is the likeliest class.
 	Metrics map[string]*graph.Node
 }
+
+// Items say what a loss is summed over.
+type Items struct {
+	Name      string // plural, such as "tokens"; "" is "samples"
+	Short     string // for rates, such as "tok"; "" is Name
+	PerSample int    // how many a full row of a batch has; 0 is 1
+	// Likelihood: the loss is a negative log-likelihood, and evaluations report its exponential, the perplexity.
+	Likelihood bool
+}
+
+func (i Items) perSample() int { return max(1, i.PerSample) }
+
+func (i Items) name() string { return cmp.Or(i.Name, "samples") }
+
+// rate is the unit of throughput.
+func (i Items) rate() string { return cmp.Or(i.Short, i.name()) + "/s" }
 
 // names of a program's outputs
 const (
@@ -38,6 +57,7 @@ type network struct {
 	b       *graph.Builder
 	metrics []string
 	counted bool // the model counts its items itself
+	items   Items
 }
 
 // build runs the model for batches of the given fields.
@@ -58,7 +78,7 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	if out.Loss == nil {
 		return nil, fmt.Errorf("train: the model returned no loss\nhint: set Outputs.Loss to a scalar, the sum over the items of the batch")
 	}
-	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil}
+	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil, items: out.Items}
 	b.Loss(out.Loss) // also the output "loss"
 	if n.counted {
 		b.Output(countOut, out.Count)

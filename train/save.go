@@ -101,7 +101,7 @@ func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Con
 		}
 		return f
 	}
-	c := checkpoint.Content{State: st, Files: []checkpoint.TensorFile{file(checkpoint.ModelFile, t.model())}}
+	c := checkpoint.Content{State: st, Beside: t.cfg.Beside, Files: []checkpoint.TensorFile{file(checkpoint.ModelFile, t.model())}}
 	if m := t.moments(); len(m) > 0 {
 		c.Files = append(c.Files, file(checkpoint.OptimizerFile, m))
 	}

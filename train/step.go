@@ -158,7 +158,7 @@ func mix(a, b, c uint64) uint64 {
 
 // usualCount is the number of items of a step in which every batch is full. It is the same on all ranks.
 func (t *Trainer) usualCount() float64 {
-	return float64(t.cfg.Batch * t.cfg.Accumulate * t.comm.Size())
+	return float64(t.cfg.Batch * t.cfg.Accumulate * t.comm.Size() * t.train.net.items.perSample())
 }
 
 // vote waits for this rank's loss and hears all others: global loss, count and metrics, whether anybody wants to stop, whether

@@ -10,6 +10,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/op"
+	"github.com/gotrain/gotrain/graph/plan"
 )
 
 // Summary is what a run will be, without running it.
@@ -22,14 +23,25 @@ type Summary struct {
 	GlobalBatch  int            `json:"global_batch"`
 	Steps        int            `json:"steps"`
 	StepsPerPass int            `json:"steps_per_epoch"`
-	ForwardFLOP  int64          `json:"forward_flop"`  // of a micro-batch
-	BackwardFLOP int64          `json:"backward_flop"` // of a micro-batch
-	Memory       []MemoryItem   `json:"memory"`        // of one rank
+	Items        string         `json:"items"`            // what a loss is summed over
+	PerSample    int            `json:"items_per_sample"` // of them
+	ForwardFLOP  int64          `json:"forward_flop"`     // of a micro-batch
+	BackwardFLOP int64          `json:"backward_flop"`    // of a micro-batch
+	Memory       []MemoryItem   `json:"memory"`           // of one rank
+	Recompute    *Choice        `json:"recompute,omitempty"`
 	Buckets      []BucketItem   `json:"buckets"`
 	LR           []LRPoint      `json:"learning_rate"`
 	Kinds        []KindItem     `json:"kinds"`             // where the time is expected to go
 	Predicted    time.Duration  `json:"predicted_step_ns"` // 0: the device's peak is not known
 	Program      *graph.Program `json:"-"`
+}
+
+// Choice compares activations that are kept with activations that are computed again, for a model that has blocks.
+type Choice struct {
+	On        bool  `json:"on"`    // what the run does
+	Kept      int64 `json:"kept"`  // bytes of activations without recomputation
+	Again     int64 `json:"again"` // bytes with it
+	ExtraFLOP int64 `json:"extra_flop"`
 }
 
 // MemoryItem is one use of memory, in bytes.
@@ -91,7 +103,7 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 	info := t.dev.Info()
 	s := &Summary{
 		Device: info.Name + " (" + info.Detail + ")", World: world, GlobalBatch: t.cfg.Batch * t.cfg.Accumulate * world,
-		Steps: t.total, StepsPerPass: t.perEpoch, Program: t.train.prog,
+		Steps: t.total, StepsPerPass: t.perEpoch, Program: t.train.prog, Items: t.train.net.items.name(), PerSample: t.train.net.items.perSample(),
 	}
 	s.ForwardFLOP, s.BackwardFLOP = t.train.prog.Plan().FLOPs()
 	bytes, err := t.summariseBuckets(s, world)
@@ -99,6 +111,9 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 		return nil, err
 	}
 	t.summariseMemory(s, world, bytes)
+	if err := t.summariseRecompute(s); err != nil {
+		return nil, err
+	}
 	for i := range 21 {
 		step := i * max(t.total-1, 0) / 20
 		if n := len(s.LR); n == 0 || s.LR[n-1].Step != step {
@@ -179,6 +194,30 @@ func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {
 	if local > 1 { // counted in the resident set of each rank, though it is there once
 		s.Memory = append(s.Memory, MemoryItem{"gradients of the other ranks, shared", buckets * int64(local-1)})
 	}
+}
+
+// summariseRecompute plans the network the other way too, without kernels. A model without blocks, or with states in them, has no choice.
+func (t *Trainer) summariseRecompute(s *Summary) error {
+	g, err := t.train.net.b.Lower()
+	if err != nil {
+		return err
+	}
+	o := t.planOptions()
+	o.Recompute = !o.Recompute
+	o.Layouts = t.train.prog.Layouts()
+	other, err := plan.Build(g, t.dev, o)
+	if err != nil {
+		return nil // what runs was planned well; there is nothing to choose
+	}
+	mine := t.train.prog.Plan()
+	kept, again := mine, other
+	if t.cfg.Recompute {
+		kept, again = other, mine
+	}
+	_, a := again.FLOPs()
+	_, k := kept.FLOPs()
+	s.Recompute = &Choice{On: t.cfg.Recompute, Kept: kept.Arena, Again: again.Arena, ExtraFLOP: a - k}
+	return nil
 }
 
 // bandwidth is the memory traffic per thread that a prediction assumes, in bytes a second: what one core of a current server reaches. Only ops

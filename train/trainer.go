@@ -197,7 +197,7 @@ func (t *Trainer) compile() error {
 	if err != nil {
 		return err
 	}
-	prog, err := graph.Compile(net.b, t.dev, graph.Options{Compute: c.Compute, Accumulate: c.Accumulate > 1})
+	prog, err := graph.Compile(net.b, t.dev, t.planOptions())
 	if err != nil {
 		return err
 	}
@@ -213,6 +213,11 @@ func (t *Trainer) compile() error {
 	}
 	t.eval = newPass(net, prog, c.EvalBatch)
 	return nil
+}
+
+// planOptions are how the training network is planned.
+func (t *Trainer) planOptions() graph.Options {
+	return graph.Options{Compute: t.cfg.Compute, Accumulate: t.cfg.Accumulate > 1, Recompute: t.cfg.Recompute}
 }
 
 // Close releases everything. Run calls it; only a Trainer that was opened otherwise needs it. Idempotent.

@@ -95,11 +95,15 @@ func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity
 		}
 		fmt.Fprintf(a.out, "%s: loss %.4f", path, v["loss"])
 		for _, name := range sorted(v) {
-			if name != "loss" && name != "items" {
+			switch name {
+			case "loss", "items":
+			case "perplexity":
+				fmt.Fprintf(a.out, ", perplexity %.3f", v[name])
+			default:
 				fmt.Fprintf(a.out, ", %s %.2f %%", name, 100*v[name])
 			}
 		}
-		fmt.Fprintf(a.out, " over %.0f samples in %v\n", v["items"], time.Since(begin).Round(100*time.Millisecond))
+		fmt.Fprintf(a.out, " over %.0f items in %v\n", v["items"], time.Since(begin).Round(100*time.Millisecond))
 		return nil
 	})
 }

@@ -62,10 +62,14 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 	fmt.Fprintf(w, "steps\t%s, %s an epoch\n", thousands(int64(s.Steps)), thousands(int64(s.StepsPerPass)))
 	fmt.Fprintf(w, "arithmetic\t%.2f GFLOP a micro-batch: %.2f forward, %.2f backward\n", giga(s.ForwardFLOP+s.BackwardFLOP), giga(s.ForwardFLOP), giga(s.BackwardFLOP))
 	if s.Predicted > 0 {
-		fmt.Fprintf(w, "step\tabout %v, %.1f samples/s, %v in all (without loading, evaluation and exposed communication)\n", s.Predicted.Round(time.Millisecond),
-			float64(s.GlobalBatch)/s.Predicted.Seconds(), (s.Predicted * time.Duration(s.Steps)).Round(time.Second))
+		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", s.Predicted.Round(time.Millisecond),
+			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, (s.Predicted * time.Duration(s.Steps)).Round(time.Second))
 	} else {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")
+	}
+	if c := s.Recompute; c != nil {
+		fmt.Fprintf(w, "recompute\t%s; activations %s kept, %s computed again (%+.0f %% of the arithmetic)\n", map[bool]string{false: "none", true: "layer"}[c.On], mib(c.Kept), mib(c.Again),
+			100*float64(c.ExtraFLOP)/float64(s.ForwardFLOP+s.BackwardFLOP))
 	}
 	w.Flush()
 

@@ -3,51 +3,22 @@ package assemble
 import (
 	"fmt"
 
-	"github.com/gotrain/gotrain/graph"
-	"github.com/gotrain/gotrain/graph/models/resnet"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// Classes is the number of classes of the model: the recipe's, or as many as the data has.
-func Classes(r *recipes.Recipe, src data.Source) (int, error) {
-	has := len(src.Classes())
-	switch n := r.Model.Classes; {
-	case n == 0 && has == 0:
-		return 0, fmt.Errorf("recipes: model.classes is not set, and %s does not say how many classes it has\nhint: set model.classes", src.Name())
-	case n == 0:
-		return has, nil
-	case n < has:
-		return 0, fmt.Errorf("recipes: model.classes = %d, but %s has %d classes\nhint: leave model.classes out", n, src.Name(), has)
-	default:
-		return n, nil
-	}
+// families are the networks by the name that recipes use; each has a file of its own.
+var families = map[string]func(r *recipes.Recipe, src data.Source) (train.Model, error){
+	"resnet": resnetModel,
+	"llama":  llamaModel,
 }
 
-// Model is the network of the recipe with its loss and metrics: cross-entropy (smoothed in training only, so that losses of
-// evaluations can be compared), top1, and top5 where there are more than five classes.
+// Model is the network of the recipe with its loss and metrics. src are the training samples: a model may take its last dimension from them.
 func Model(r *recipes.Recipe, src data.Source) (train.Model, error) {
-	classes, err := Classes(r, src)
-	if err != nil {
-		return nil, err
+	family := families[r.Model.Name]
+	if family == nil {
+		return nil, fmt.Errorf("recipes: model.name = %q is not implemented", r.Model.Name)
 	}
-	m := r.Model
-	cfg := resnet.Config{
-		Depth: m.Depth, Classes: classes, Width: m.Width, V1: m.Version == "v1", SmallStem: m.SmallStem, ZeroInitLast: m.ZeroInitResidual,
-		Eps: m.NormEps, Momentum: m.NormMomentum,
-	}
-	return func(b *graph.Builder, in train.Inputs) train.Outputs {
-		logits := resnet.Build(b, in["image"], cfg)
-		var opts []graph.LossOption
-		if m.LabelSmoothing > 0 && b.Training() {
-			opts = append(opts, graph.Smoothing(m.LabelSmoothing))
-		}
-		loss, count := b.CrossEntropy(logits, in["label"], opts...)
-		out := train.Outputs{Loss: loss, Count: count, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
-		if classes > 5 {
-			out.Metrics["top5"] = b.TopK(logits, in["label"], 5)
-		}
-		return out
-	}, nil
+	return family(r, src)
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
@@ -14,6 +16,8 @@ import (
 type Content struct {
 	State State
 	Files []TensorFile
+	// Beside are small files by name that explain the others to other programs, such as config.json.
+	Beside map[string][]byte
 }
 
 // TensorFile is one safetensors file. Data is called once for each tensor, in the order of the file, and writes its bytes: little-endian,
@@ -106,6 +110,12 @@ func (s *Store) fill(ctx context.Context, dir string, c Content, state []byte, m
 	}
 	for _, f := range c.Files {
 		err := put(f.Name, func(w io.Writer) error { return safetensors.Write(w, f.Tensors, f.Metadata, f.Data) })
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Beside)) {
+		err := put(name, func(w io.Writer) error { _, err := w.Write(c.Beside[name]); return err })
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -139,7 +140,11 @@ func (c *Console) eval(e Eval) error {
 	l.start(c.id, "Eval "+name+" after step "+strconv.FormatInt(e.Step, 10))
 	l.general("loss", e.Loss, 9)
 	l.metrics(e.Metrics)
-	l.raw("items", fmt.Sprintf("%d/%d", e.Items, e.Of), 0)
+	if e.Of > 0 {
+		l.raw("items", fmt.Sprintf("%d/%d", e.Items, e.Of), 0)
+	} else {
+		l.raw(cmp.Or(e.Unit, "items"), strconv.FormatInt(e.Items, 10), 0)
+	}
 	l.num("time", e.Took, 'f', 1, "s", 0)
 	_, err := c.t.Write(l.end())
 	return err

@@ -74,7 +74,8 @@ type Eval struct {
 	Loss    Value     `json:"loss"`
 	Metrics []Metric  `json:"metrics,omitempty"`
 	Items   int64     `json:"items"` // evaluated over all ranks, each once
-	Of      int64     `json:"of"`    // in the data set
+	Of      int64     `json:"of"`    // in the data set; 0 where they are not its samples
+	Unit    string    `json:"unit"`  // of Items; "" is "samples"
 	Took    Value     `json:"time_s"`
 }
 

@@ -70,7 +70,7 @@ func (m *model) find(set *safetensors.Set, named func(param) string, interleaved
 	if err := limits(m.cfg); err != nil {
 		return err
 	}
-	if have := len(set.Names()); have < len(layer)*m.cfg.Layers+2 {
+	if have := len(set.Names()); 2*have < len(layer)*m.cfg.Layers { // otherwise the missing ones are named
 		return fmt.Errorf("%d tensors are too few for %d layers: it is not complete", have, m.cfg.Layers)
 	}
 	m.tensors = map[string]tensor{}

@@ -1,0 +1,122 @@
+package assemble
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/telemetry"
+)
+
+// Llama is the network of a recipe. vocab is the size of the tokenizer's vocabulary, 0 where nobody knows: it serves where the recipe gives neither a size nor a vocabulary,
+// and no vocabulary may be smaller.
+func Llama(r *recipes.Recipe, vocab int) (llama.Config, error) {
+	l := r.Llama
+	c := llama.Config{Theta: 1e4, NormEps: 1e-5, Tied: true, BOS: -1, EOS: -1, Vocab: vocab}
+	if l.Size != "" {
+		var err error
+		if c, err = llama.Named(l.Size); err != nil {
+			return c, err
+		}
+	}
+	over := func(p *int, v int) {
+		if v > 0 {
+			*p = v
+		}
+	}
+	over(&c.Dim, l.Dim)
+	over(&c.Layers, l.Layers)
+	over(&c.Heads, l.Heads)
+	over(&c.HeadDim, l.HeadDim)
+	over(&c.Vocab, l.Vocab)
+	over(&c.Context, l.Context)
+	c.Hidden = cmp.Or(l.Hidden, c.Hidden, llama.FeedForward(c.Dim, 0, 32))
+	c.KVHeads = cmp.Or(l.KVHeads, c.KVHeads, c.Heads)
+	c.Context = cmp.Or(c.Context, r.Text.Sequence)
+	if l.RopeTheta > 0 {
+		c.Theta = l.RopeTheta
+	}
+	if l.NormEps > 0 {
+		c.NormEps = l.NormEps
+	}
+	if l.RopeFactor > 0 {
+		c.Scaling = llama.Scaling{Factor: l.RopeFactor, LowFreq: l.RopeLow, HighFreq: l.RopeHigh, Original: l.RopeOriginal}
+	}
+	if l.Tied != "auto" {
+		c.Tied = l.Tied == "true"
+	}
+	if c.Vocab == 0 {
+		return c, fmt.Errorf("recipes: llama.vocab is not set, and the data does not say how many tokens there are\nhint: set llama.vocab")
+	}
+	if c.Vocab < vocab {
+		return c, fmt.Errorf("recipes: the model has a vocabulary of %d, but the tokenizer has %d tokens\nhint: set llama.vocab = %d, or use the tokenizer that belongs to the model", c.Vocab, vocab, vocab)
+	}
+	if n := r.Text.Sequence; n > c.Context {
+		return c, fmt.Errorf("recipes: text.sequence = %d is longer than the context of the model, %d\nhint: set llama.context = %d too", n, c.Context, n)
+	}
+	return c, c.Check()
+}
+
+// Sequence is the number of tokens of a sample.
+func Sequence(r *recipes.Recipe) (int, error) {
+	if r.Text.Sequence > 0 {
+		return r.Text.Sequence, nil
+	}
+	c, err := Llama(r, max(r.Llama.Vocab, 1)) // only the context counts here
+	if c.Context > 0 {
+		return c.Context, nil
+	}
+	return 0, err
+}
+
+// worded is a source that knows the size of its vocabulary.
+type worded interface{ Vocab() int }
+
+func vocabOf(src data.Source) int {
+	if w, ok := src.(worded); ok {
+		return w.Vocab()
+	}
+	return 0
+}
+
+// llamaModel is a Llama with the cross-entropy of the next token.
+func llamaModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
+	c, err := Llama(r, vocabOf(src))
+	if err != nil {
+		return nil, err
+	}
+	seq, err := Sequence(r)
+	if err != nil {
+		return nil, err
+	}
+	w := llama.Weights{Std: r.Llama.InitStd, NoDepth: !r.Llama.InitDepth}
+	return func(b *graph.Builder, in train.Inputs) train.Outputs {
+		loss, count := c.Loss(b, llama.Batch{Tokens: in["tokens"], Segments: in["segments"]}, in["targets"], w)
+		return train.Outputs{Loss: loss, Count: count, Items: train.Items{Name: "tokens", Short: "tok", PerSample: seq, Likelihood: true}}
+	}, nil
+}
+
+// flops is the arithmetic of a token by the formula that Llama trainers print: PaLM's, with the parameters that take part in products.
+func flops(r *recipes.Recipe, src data.Source) *telemetry.FLOPs {
+	if r.Model.Name != "llama" {
+		return nil
+	}
+	c, err := Llama(r, vocabOf(src))
+	if err != nil {
+		return nil
+	}
+	seq, err := Sequence(r)
+	if err != nil {
+		return nil
+	}
+	n := c.Params()
+	if !c.Tied { // the lookup is no product; a tied table is one at the other end
+		n -= int64(c.Vocab) * int64(c.Dim)
+	}
+	f := telemetry.PaLMFLOPs(float64(n), c.Layers, c.Heads, c.Head(), seq)
+	return &f
+}

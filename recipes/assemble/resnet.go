@@ -1,0 +1,53 @@
+package assemble
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/models/resnet"
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// Classes is the number of classes of the model: the recipe's, or as many as the data has.
+func Classes(r *recipes.Recipe, src data.Source) (int, error) {
+	has := len(src.Classes())
+	switch n := r.Model.Classes; {
+	case n == 0 && has == 0:
+		return 0, fmt.Errorf("recipes: model.classes is not set, and %s does not say how many classes it has\nhint: set model.classes", src.Name())
+	case n == 0:
+		return has, nil
+	case n < has:
+		return 0, fmt.Errorf("recipes: model.classes = %d, but %s has %d classes\nhint: leave model.classes out", n, src.Name(), has)
+	default:
+		return n, nil
+	}
+}
+
+// resnetModel is a ResNet with cross-entropy (smoothed in training only, so that losses of evaluations can be compared), top1, and top5 where there are
+// more than five classes.
+func resnetModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
+	classes, err := Classes(r, src)
+	if err != nil {
+		return nil, err
+	}
+	m := r.Model
+	cfg := resnet.Config{
+		Depth: m.Depth, Classes: classes, Width: m.Width, V1: m.Version == "v1", SmallStem: m.SmallStem, ZeroInitLast: m.ZeroInitResidual,
+		Eps: m.NormEps, Momentum: m.NormMomentum,
+	}
+	return func(b *graph.Builder, in train.Inputs) train.Outputs {
+		logits := resnet.Build(b, in["image"], cfg)
+		var opts []graph.LossOption
+		if m.LabelSmoothing > 0 && b.Training() {
+			opts = append(opts, graph.Smoothing(m.LabelSmoothing))
+		}
+		loss, count := b.CrossEntropy(logits, in["label"], opts...)
+		out := train.Outputs{Loss: loss, Count: count, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
+		if classes > 5 {
+			out.Metrics["top5"] = b.TopK(logits, in["label"], 5)
+		}
+		return out
+	}, nil
+}
