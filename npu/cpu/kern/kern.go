@@ -43,6 +43,7 @@ type Call struct {
 	slots     []int   // where argument i goes, -1 for nowhere; nil: in order
 	inplace   []int   // the inputs on which the outputs must lie, where the kernel writes to its inputs
 	workspace int64
+	table     *table // constants in C, the last argument
 }
 
 // prepare holds, by kind, what makes a Call of a well-formed op, or nil where there is no kernel for it.
@@ -80,7 +81,10 @@ var isaNames = [...]string{C.KERN_BASE: "base", C.KERN_V3: "avx2", C.KERN_V4: "a
 func (c *Call) Workspace() int64 { return c.workspace }
 
 // Cmd is a Call with its memory, in C.
-type Cmd struct{ c *C.kern_cmd }
+type Cmd struct {
+	c     *C.kern_cmd
+	table *table // kept alive
+}
 
 // Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that
 // batchnorm gives beside y, for batchnorm_bwd's dgamma and dbeta, and for cross_entropy's count and lse. threads is used by Command only. It is an
@@ -112,7 +116,10 @@ func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int
 			k.p[slot] = args[i]
 		}
 	}
-	cmd := &Cmd{k}
+	if c.table != nil {
+		k.p[maxArgs-1] = c.table.mem
+	}
+	cmd := &Cmd{k, c.table}
 	runtime.AddCleanup(cmd, func(k *C.kern_cmd) { C.free(unsafe.Pointer(k)) }, k)
 	return cmd, nil
 }

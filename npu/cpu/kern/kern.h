@@ -55,7 +55,8 @@ typedef const kern_fn kern_table[KERN_ISAS];
 	X(relu) X(relu_bwd) X(add) X(map) X(convert) \
 	X(sgd) X(adamw) X(sumsq) X(lars) X(scale) \
 	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(topk) \
-	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill)
+	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill) \
+	X(embedding) X(embedding_bwd) X(rmsnorm) X(rmsnorm_bwd) X(rope) X(swiglu) X(swiglu_bwd) X(fewrows)
 
 #define KERN_EXTERN(name) extern kern_table kern_##name;
 KERN_LIST(KERN_EXTERN)

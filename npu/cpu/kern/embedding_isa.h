@@ -1,0 +1,47 @@
+// Rows of a table by their numbers, and the gradient, for one instruction set. n: ids, rows of the table, bytes of a row (embedding) or its elements (embedding_bwd).
+#define E f32
+#define EL float
+#include "embedding_type.h"
+#undef E
+#undef EL
+#define E bf16
+#define EL uint16_t
+#include "embedding_type.h"
+#undef E
+#undef EL
+
+static void ISA(embedding_rows)(void *ctx, int64_t lo, int64_t hi) {
+	const kern_cmd *c = ctx;
+	const int32_t *ids = c->p[0];
+	int64_t m = c->n[2];
+	const char *w = c->p[1];
+	char *y = c->p[2];
+	for (int64_t r = lo; r < hi; r++) memcpy(y + r * m, w + ids[r] * m, (size_t)m);
+}
+
+// embedding: ids, w, y.
+static int ISA(embedding)(kern_cmd *c, int nthreads) {
+	if (bad_id(c, c->p[0])) return 1;
+	kern_for(nthreads, c->n[0], c->n[2] / 4 + 1, ISA(embedding_rows), c);
+	return 0;
+}
+
+// Blocks of 1024 elements of dw become those of acc, or 0.
+static void ISA(embedding_start)(void *ctx, int64_t lo, int64_t hi) {
+	const kern_cmd *c = ctx;
+	int64_t all = c->n[1] * c->n[2], at = lo * 1024, m = (hi * 1024 < all ? hi * 1024 : all) - at;
+	float *dw = (float *)c->p[3] + at;
+	if (c->p[2])
+		memcpy(dw, (const float *)c->p[2] + at, (size_t)m * 4);
+	else
+		memset(dw, 0, (size_t)m * 4);
+}
+
+// embedding_bwd: dy, ids, acc or null, dw. Each thread adds all rows, in their order, in columns of its own: threads never meet, and the sums do
+// not depend on their number.
+static int ISA(embedding_bwd)(kern_cmd *c, int nthreads) {
+	if (bad_id(c, c->p[1])) return 1;
+	if (c->p[2] != c->p[3]) kern_for(nthreads, (c->n[1] * c->n[2] + 1023) / 1024, 1024, ISA(embedding_start), c);
+	kern_for(nthreads, (c->n[2] + 15) / 16, 16 * c->n[0], c->dt == KERN_BF16 ? ISA(embedding_columns_bf16) : ISA(embedding_columns_f32), c);
+	return 0;
+}

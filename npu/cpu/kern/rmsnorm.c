@@ -1,0 +1,10 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+#define KERN_SRC "rmsnorm_isa.h"
+#include "kern.h"
+// Rows whose share of dw is summed together in float32; the sums are merged in float64.
+enum { RMS_CHUNK = 32 };
+#include "isa.h"
+
+TABLE(rmsnorm);
+TABLE(rmsnorm_bwd);

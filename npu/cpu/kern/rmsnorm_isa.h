@@ -1,0 +1,52 @@
+// RMSNorm for one instruction set. n: rows, elements of a row.
+
+// v as it will be read again after a store.
+INLINE V ISA(round_f32)(V v) { return v; }
+INLINE V ISA(round_bf16)(V v) {
+#if VL == 16
+	return (V)((U)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)v)) << 16);
+#else
+	U u = (U)v, r = (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000;
+	U nan = (U)(v != v);
+	return (V)((nan & (u | 0x400000)) | (~nan & r));
+#endif
+}
+
+#define E f32
+#define EL float
+#include "rmsnorm_type.h"
+#undef E
+#undef EL
+#define E bf16
+#define EL uint16_t
+#include "rmsnorm_type.h"
+#undef E
+#undef EL
+
+static int ISA(rmsnorm)(kern_cmd *c, int nthreads) {
+	kern_for(nthreads, c->n[0], c->n[1], c->dt == KERN_BF16 ? ISA(rmsnorm_rows_bf16) : ISA(rmsnorm_rows_f32), c);
+	return 0;
+}
+
+// Columns lo·16… of dw are the sums of the chunks, in their order.
+static void ISA(rmsnorm_merge)(void *ctx, int64_t lo, int64_t hi) {
+	const kern_cmd *c = ctx;
+	int64_t d = c->n[1], chunks = (c->n[0] + RMS_CHUNK - 1) / RMS_CHUNK;
+	float *dw = c->p[6];
+	for (int64_t i = lo * 16; i < hi * 16; i += 16) {
+		int64_t m = d - i < 16 ? d - i : 16;
+		double t[16] = {0};
+		for (int64_t k = 0; k < chunks; k++) {
+			const float *part = (const float *)c->ws + k * d + i;
+			for (int64_t j = 0; j < m; j++) t[j] += part[j];
+		}
+		for (int64_t j = 0; j < m; j++) dw[i + j] = (float)t[j];
+	}
+}
+
+static int ISA(rmsnorm_bwd)(kern_cmd *c, int nthreads) {
+	int64_t chunks = (c->n[0] + RMS_CHUNK - 1) / RMS_CHUNK;
+	kern_for(nthreads, chunks, RMS_CHUNK * c->n[1], c->dt == KERN_BF16 ? ISA(rmsnorm_bwd_chunks_bf16) : ISA(rmsnorm_bwd_chunks_f32), c);
+	if (c->p[6]) kern_for(nthreads, (c->n[1] + 15) / 16, 16 * chunks, ISA(rmsnorm_merge), c);
+	return 0;
+}

@@ -1,0 +1,44 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package kern
+
+// #include <stdlib.h>
+import "C"
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+	"weak"
+)
+
+// table is constant memory in C that several Calls share. It is freed when the last of them is garbage.
+type table struct{ mem unsafe.Pointer }
+
+var tables = struct {
+	sync.Mutex
+	byKey map[string]weak.Pointer[table]
+}{byKey: map[string]weak.Pointer[table]{}}
+
+// sharedTable is the table of that key, of n float32s that fill sets if there is none yet.
+func sharedTable(key string, n int, fill func(t []float32)) *table {
+	tables.Lock()
+	defer tables.Unlock()
+	if t := tables.byKey[key].Value(); t != nil {
+		return t
+	}
+	t := &table{mem: C.malloc(C.size_t(4 * max(n, 1)))}
+	if n > 0 {
+		fill(unsafe.Slice((*float32)(t.mem), n))
+	}
+	runtime.AddCleanup(t, func(mem unsafe.Pointer) {
+		C.free(mem)
+		tables.Lock()
+		defer tables.Unlock()
+		if w, ok := tables.byKey[key]; ok && w.Value() == nil { // not one that was made since
+			delete(tables.byKey, key)
+		}
+	}, t.mem)
+	tables.byKey[key] = weak.Make(t)
+	return t
+}
