@@ -111,7 +111,7 @@ func buildColumns(d *Device, op npu.Op) (body, error) {
 		{make: func(args []unsafe.Pointer, ws unsafe.Pointer) (fn, self unsafe.Pointer) {
 			return c.gather(args[0], col.in(args, ws))
 		}},
-		{prim: product, args: []place{{arg: 1}, col, {arg: 2}}},
+		{body: product, args: []place{{arg: 1}, col, {arg: 2}}},
 	}}, nil
 }
 

@@ -64,11 +64,11 @@ func arg(op npu.Op, i int) (npu.Desc, bool) {
 // kernels compute beside their main result, may be too.
 func mayBeNil(kind string, out int) bool {
 	switch kind {
-	case npu.MaxPool, npu.BatchNorm, npu.CrossEntropy:
+	case npu.MaxPool, npu.BatchNorm, npu.CrossEntropy, npu.LinearCrossEntropy:
 		return out >= 1
 	case npu.RMSNorm: // in evaluation nobody reads rstd
 		return out == 1
-	case npu.BatchNormBwd:
+	case npu.BatchNormBwd, npu.LinearCrossEntropyGrad:
 		return out == 1 || out == 2
 	}
 	return false

@@ -133,7 +133,7 @@ func buildPointwise(d *Device, op npu.Op) (body, error) {
 	byWeights := op.Kind == npu.Conv2DBwdWeights
 	if !c.strided() {
 		if byWeights {
-			return &sequence{steps: []step{{prim: product, args: []place{{arg: 1}, {arg: 0}, {arg: 2}}}}}, nil
+			return &sequence{steps: []step{{body: product, args: []place{{arg: 1}, {arg: 0}, {arg: 2}}}}}, nil
 		}
 		return product, nil
 	}
@@ -145,10 +145,10 @@ func buildPointwise(d *Device, op npu.Op) (body, error) {
 	temp := place{arg: -1}
 	if byWeights {
 		gather, err := d.reorderStep(in, place{arg: 0}, packed, temp)
-		seq.steps = []step{gather, {prim: product, args: []place{{arg: 1}, temp, {arg: 2}}}}
+		seq.steps = []step{gather, {body: product, args: []place{{arg: 1}, temp, {arg: 2}}}}
 		return seq, err
 	}
 	scatter, err := d.reorderStep(packed, temp, in, place{arg: 2})
-	seq.steps = []step{zeroStep(place{arg: 2}, c.x.PlainBytes()), {prim: product, args: []place{{arg: 0}, {arg: 1}, temp}}, scatter}
+	seq.steps = []step{zeroStep(place{arg: 2}, c.x.PlainBytes()), {body: product, args: []place{{arg: 0}, {arg: 1}, temp}}, scatter}
 	return seq, err
 }

@@ -12,6 +12,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -24,23 +25,29 @@ type sequence struct {
 	temp  int64 // bytes of intermediate memory at the begin of the workspace
 }
 
-// step is a primitive, or a command of this package.
+// step is a body (a primitive, a kernel of package kern), or a command of this package.
 type step struct {
-	prim *prim
-	args []place // one for each of the primitive's arguments
-	// make gives the command where there is no primitive: a function, and its argument from malloc, which the launch will free.
+	body body
+	args []place // one for each of the body's arguments
+	// make gives the command where there is no body: a function, and its argument from malloc, which the launch will free.
 	make func(args []unsafe.Pointer, ws unsafe.Pointer) (fn, self unsafe.Pointer)
 }
 
-// place is an argument of the op, or intermediate memory at an offset.
+// place is an argument of the op, or intermediate memory at an offset; nowhere where off is negative.
 type place struct {
 	arg int // -1: intermediate
 	off int64
 }
 
 func (p place) in(args []unsafe.Pointer, ws unsafe.Pointer) unsafe.Pointer {
-	if p.arg < 0 {
+	switch {
+	case p.off < 0:
+		return nil
+	case p.arg < 0:
 		return unsafe.Add(ws, p.off)
+	}
+	if args[p.arg] == nil { // an output that nobody wants
+		return nil
 	}
 	return unsafe.Add(args[p.arg], p.off)
 }
@@ -48,8 +55,8 @@ func (p place) in(args []unsafe.Pointer, ws unsafe.Pointer) unsafe.Pointer {
 func (s *sequence) impl() string {
 	var names []string
 	for _, st := range s.steps {
-		if st.prim != nil {
-			names = append(names, st.prim.code.PD().Impl())
+		if p, ok := st.body.(*prim); ok && !slices.Contains(names, p.code.PD().Impl()) {
+			names = append(names, p.code.PD().Impl())
 		}
 	}
 	return "dnnl:" + strings.Join(names, "+")
@@ -59,8 +66,8 @@ func (s *sequence) impl() string {
 func (s *sequence) workspace() int64 {
 	scratch := int64(0)
 	for _, st := range s.steps {
-		if st.prim != nil {
-			scratch = max(scratch, st.prim.workspace())
+		if st.body != nil {
+			scratch = max(scratch, st.body.workspace())
 		}
 	}
 	return s.temp + scratch
@@ -75,7 +82,7 @@ func (s *sequence) bind(args []unsafe.Pointer, ws unsafe.Pointer) (runner, error
 	r.c = c
 	commands := unsafe.Slice((*C.gt_command)(unsafe.Add(unsafe.Pointer(c), C.sizeof_gt_sequence)), n)
 	for i, st := range s.steps {
-		if st.prim == nil {
+		if st.body == nil {
 			fn, self := st.make(args, ws)
 			runtime.AddCleanup(r, func(p unsafe.Pointer) { C.free(p) }, self)
 			commands[i] = C.gt_command{fn: C.gt_fn(fn), self: self}
@@ -86,9 +93,9 @@ func (s *sequence) bind(args []unsafe.Pointer, ws unsafe.Pointer) (runner, error
 		for j, p := range st.args {
 			ptrs[j] = p.in(args, ws)
 		}
-		part, err := st.prim.bind(ptrs, unsafe.Add(ws, s.temp))
+		part, err := st.body.bind(ptrs, unsafe.Add(ws, s.temp))
 		if err != nil {
-			return nil, fmt.Errorf("step %d, %s: %w", i, st.prim.impl(), err)
+			return nil, fmt.Errorf("step %d, %s: %w", i, st.body.impl(), err)
 		}
 		r.parts = append(r.parts, part)
 		fn, self := part.command()
@@ -133,5 +140,5 @@ func (d *Device) reorderStep(from *dnnl.MD, a place, to *dnnl.MD, b place) (step
 		return step{}, notMine(err)
 	}
 	p, err := newPrim(pd, primArg{dnnl.ArgSrc, from}, primArg{dnnl.ArgDst, to})
-	return step{prim: p, args: []place{a, b}}, err
+	return step{body: p, args: []place{a, b}}, err
 }

@@ -7,7 +7,7 @@ import "github.com/gotrain/gotrain/npu"
 // dnnlMakers are the kinds that the library executes.
 var dnnlMakers = map[string]maker{
 	npu.Conv2D: convMaker, npu.Conv2DBwdData: convMaker, npu.Conv2DBwdWeights: convMaker,
-	npu.MatMul:  matmulMaker,
+	npu.MatMul: matmulMaker, npu.LinearCrossEntropy: linearCEMaker, npu.LinearCrossEntropyBwd: linearCEMaker, npu.LinearCrossEntropyGrad: linearCEMaker,
 	npu.Convert: convertMaker,
 	npu.MaxPool: poolMaker, npu.MaxPoolBwd: poolMaker, npu.AvgPool: poolMaker, npu.AvgPoolBwd: poolMaker,
 	npu.Softmax: softmaxMaker, npu.SoftmaxBwd: softmaxMaker, npu.LogSoftmax: softmaxMaker, npu.LogSoftmaxBwd: softmaxMaker,

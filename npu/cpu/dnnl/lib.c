@@ -35,6 +35,7 @@ static int load_common(gt_lib *l, char *err, size_t n) {
         {&l->post_ops_create, "dnnl_post_ops_create"},
         {&l->post_ops_destroy, "dnnl_post_ops_destroy"},
         {&l->append_eltwise, "dnnl_post_ops_append_eltwise"},
+        {&l->append_sum, "dnnl_post_ops_append_sum"},
         {&l->pd_query, "dnnl_primitive_desc_query"},
         {&l->pd_query_md, "dnnl_primitive_desc_query_md"},
         {&l->pd_destroy, "dnnl_primitive_desc_destroy"},

@@ -49,7 +49,7 @@ typedef struct gt_lib {
     int (*set_cache)(int);             // optional
 
     // differing ones are kept untyped and cast where they are called
-    void *md_strides, *md_tag, *append_eltwise;
+    void *md_strides, *md_tag, *append_eltwise, *append_sum;
     void *md_destroy, *md_clone, *md_query, *md_permute;
     void *pd_create, *iter_create, *iter_next, *iter_fetch, *iter_destroy, *next_impl;
     void *conv_fwd, *conv_bwd_data, *conv_bwd_weights;
@@ -88,6 +88,7 @@ size_t gt_md_size(gt_lib *l, const void *md);
 enum { GT_CONV_FWD, GT_CONV_BWD_DATA, GT_CONV_BWD_WEIGHTS, GT_POOL_FWD, GT_POOL_BWD, GT_SOFTMAX_FWD, GT_SOFTMAX_BWD, GT_MATMUL, GT_REORDER };
 typedef struct {
     int kind, threads, alg, prop, relu, axis;
+    int sum;  // add to what is in dst
     int skip; // implementations to pass over
     const void *src, *weights, *bias, *dst; // of the forward meaning: for gradients those of the gradient
     gt_dims strides, dilates, kernel, pad_l, pad_r;

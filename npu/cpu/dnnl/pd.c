@@ -6,17 +6,24 @@
 
 typedef const int64_t *dims_t;
 
-// attr with the caller's scratchpad and, if wanted, a ReLU applied to the result
-static int attr_new(gt_lib *l, int relu, void **attr) {
+static int append(gt_lib *l, const gt_spec *spec, void *po) {
+    int v2 = l->major == 2, s = 0;
+    if (spec->sum) s = v2 ? ((int (*)(void *, float))l->append_sum)(po, 1) : ((int (*)(void *, float, int32_t, int))l->append_sum)(po, 1, 0, 0 /* dst's type */);
+    if (!s && spec->relu)
+        s = v2 ? ((int (*)(void *, float, int, float, float))l->append_eltwise)(po, 1, 0x1f, 0, 0) : ((int (*)(void *, int, float, float))l->append_eltwise)(po, 0x20, 0, 0);
+    return s;
+}
+
+// attr with the caller's scratchpad and, if wanted, what is done to the result: a sum with what was there, a ReLU
+static int attr_new(gt_lib *l, const gt_spec *spec, void **attr) {
     int s = l->attr_create(attr);
     if (s) return s;
     s = l->attr_set_scratchpad_mode(*attr, 1 /* user */);
-    if (!s && relu) {
+    if (!s && (spec->relu || spec->sum)) {
         void *po = NULL;
         s = l->post_ops_create(&po);
         if (!s) {
-            s = l->major == 2 ? ((int (*)(void *, float, int, float, float))l->append_eltwise)(po, 1, 0x1f, 0, 0)
-                              : ((int (*)(void *, int, float, float))l->append_eltwise)(po, 0x20, 0, 0);
+            s = append(l, spec, po);
             if (!s) s = l->attr_set_post_ops(*attr, po);
             l->post_ops_destroy(po);
         }
@@ -106,7 +113,7 @@ int gt_pd(gt_lib *l, const gt_spec *s, void **pd) {
     *pd = NULL;
     if (!constructor(l, s->kind)) return -2;
     gt_threads(l, s->threads); // work is divided by the number of threads seen now
-    int st = attr_new(l, s->relu, &attr);
+    int st = attr_new(l, s, &attr);
     if (st) return st;
     if (s->kind == GT_REORDER) st = l->reorder_pd(pd, s->src, l->engine, s->dst, l->engine, attr);
     else if (l->major == 2) st = pd2(l, s, attr, pd);

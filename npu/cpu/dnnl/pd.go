@@ -194,7 +194,15 @@ func (l *Lib) SoftmaxBackward(s Softmax, hint *PD) (*PD, error) {
 
 // MatMul makes y = a b (+ bias); transposes are strides of a and b.
 func (l *Lib) MatMul(a, b, bias, y *MD, threads int) (*PD, error) {
-	s := &C.gt_spec{kind: C.GT_MATMUL, src: a.ptr(), weights: b.ptr(), bias: bias.ptr(), dst: y.ptr()}
+	return l.matmul(&C.gt_spec{kind: C.GT_MATMUL, src: a.ptr(), weights: b.ptr(), bias: bias.ptr(), dst: y.ptr()}, threads, a, b, bias, y)
+}
+
+// MatMulAdd makes y += a b.
+func (l *Lib) MatMulAdd(a, b, y *MD, threads int) (*PD, error) {
+	return l.matmul(&C.gt_spec{kind: C.GT_MATMUL, src: a.ptr(), weights: b.ptr(), dst: y.ptr(), sum: 1}, threads, a, b, nil, y)
+}
+
+func (l *Lib) matmul(s *C.gt_spec, threads int, a, b, bias, y *MD) (*PD, error) {
 	pd, err := l.create("matmul", s, threads, nil, a, b, bias, y)
 	for err == nil && l.brokenMatMul(a, pd.Impl()) {
 		s.skip++

@@ -1,0 +1,230 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
+)
+
+// linearCEMaker computes cross-entropy and its linear layer together, by the library's products on tiles of the logits: some rows by some classes, small
+// enough for the second-level cache. What happens to a tile is in [kern.LinearCE].
+//
+// The forward keeps nothing of a tile. The gradient with known lse makes each tile again. Both in one, which trains, makes it once and keeps
+// its exponentials, in the type of x, for all classes of the rows until their sum is known.
+var linearCEMaker = maker{choose: chooseLinearCE, build: buildLinearCE}
+
+// Sizes of a tile, and how much memory the exponentials may take: more rows at a time mean fewer passes over dw, which is V·D.
+var (
+	ceRows = 1024
+	ceCols = 1024
+)
+
+func (c *linearCE) budget() int64 { return max(64<<20, int64(c.v)*int64(c.dim)) }
+
+// linearCE builds the steps of one op.
+type linearCE struct {
+	d         *Device
+	kind      string
+	t         npu.DType
+	n, v, dim int
+	ignore    int
+	seq       *sequence
+	products  map[string]*prim
+	err       error
+}
+
+func (d *Device) parseLinearCE(op npu.Op) (*linearCE, error) {
+	x, w := op.In[0], op.In[1]
+	c := &linearCE{d: d, kind: op.Kind, t: x.DType, n: x.Shape[0], v: w.Shape[0], dim: x.Shape[1], ignore: op.Attrs.Int("ignore_index", -100)}
+	if (c.t != npu.F32 && c.t != npu.BF16) || w.DType != c.t || c.n == 0 || c.v == 0 || c.dim == 0 {
+		return nil, errNotMine
+	}
+	for i := 3; i < len(op.In)+len(op.Out); i++ {
+		want := npu.F32
+		if o, in := arg(op, i); !in && len(o.Shape) == 2 && i < len(op.In)+len(op.Out)-1 {
+			want = c.t // dx
+		}
+		if o, _ := arg(op, i); o.DType != want {
+			return nil, errNotMine
+		}
+	}
+	c.seq, c.products = &sequence{}, map[string]*prim{}
+	return c, nil
+}
+
+func chooseLinearCE(d *Device, op npu.Op) (npu.Op, error) {
+	c, err := d.parseLinearCE(op)
+	if err != nil {
+		return op, err
+	}
+	// Both libraries have the products wherever they compute in the type at all.
+	if c.product("logits", min(c.n, ceRows), min(c.v, ceCols), false); c.err != nil {
+		return op, c.err
+	}
+	return allPlain(op), nil
+}
+
+func buildLinearCE(d *Device, op npu.Op) (body, error) {
+	if !isPlain(op) {
+		return nil, errNotMine
+	}
+	c, err := d.parseLinearCE(op)
+	if err != nil {
+		return nil, err
+	}
+	c.kern(kern.LinearCE{Type: c.t, Rows: c.n, Ignore: c.ignore}.Labels(c.v), place{arg: 2})
+	switch c.kind {
+	case npu.LinearCrossEntropyBwd:
+		c.backward()
+	default:
+		c.forward(c.kind == npu.LinearCrossEntropyGrad)
+	}
+	return c.seq, c.err
+}
+
+// room takes intermediate memory.
+func (c *linearCE) room(elems int, t npu.DType) place {
+	p := place{arg: -1, off: c.seq.temp}
+	c.seq.temp += (int64(elems)*int64(t.Size()) + 63) &^ 63
+	return p
+}
+
+// at is an element of the tensor that begins at p.
+func at(p place, elem int, t npu.DType) place {
+	if p.off >= 0 {
+		p.off += int64(elem) * int64(t.Size())
+	}
+	return p
+}
+
+func (c *linearCE) kern(call *kern.Call, args ...place) {
+	c.seq.steps = append(c.seq.steps, step{body: kernBody{call}, args: args})
+}
+
+// matmul adds a step that is a product: "logits" x wᵀ, "dx" e w, "dw" eᵀ x.
+func (c *linearCE) matmul(what string, rows, cols int, add bool, a, b, y place) {
+	if p := c.product(what, rows, cols, add); c.err == nil {
+		c.seq.steps = append(c.seq.steps, step{body: p, args: []place{a, b, y}})
+	}
+}
+
+func (c *linearCE) product(what string, rows, cols int, add bool) *prim {
+	key := fmt.Sprint(what, rows, cols, add)
+	if c.err == nil && c.products[key] == nil {
+		c.products[key], c.err = c.newProduct(what, int64(rows), int64(cols), add)
+	}
+	return c.products[key]
+}
+
+func (c *linearCE) newProduct(what string, rows, cols int64, add bool) (*prim, error) {
+	dim := int64(c.dim)
+	type matrix struct {
+		t        dnnl.DType
+		dims, st []int64
+	}
+	t := dnnlTypes[c.t]
+	m := map[string][3]matrix{
+		"logits": {{t, []int64{rows, dim}, nil}, {t, []int64{dim, cols}, []int64{1, dim}}, {dnnl.F32, []int64{rows, cols}, nil}},
+		"dx":     {{t, []int64{rows, cols}, nil}, {t, []int64{cols, dim}, nil}, {dnnl.F32, []int64{rows, dim}, nil}},
+		"dw":     {{t, []int64{cols, rows}, []int64{1, cols}}, {t, []int64{rows, dim}, nil}, {dnnl.F32, []int64{cols, dim}, nil}},
+	}[what]
+	var mds [3]*dnnl.MD
+	for i, x := range m {
+		var err error
+		if mds[i], err = c.d.lib.Strided(x.t, x.dims, x.st); err != nil {
+			return nil, err
+		}
+	}
+	make := func() (*dnnl.PD, error) { return c.d.lib.MatMul(mds[0], mds[1], nil, mds[2], c.d.threads) }
+	if add {
+		make = func() (*dnnl.PD, error) { return c.d.lib.MatMulAdd(mds[0], mds[1], mds[2], c.d.threads) }
+	}
+	pd, err := make()
+	if err != nil {
+		return nil, notMine(err)
+	}
+	return newPrim(pd, primArg{dnnl.ArgSrc, mds[0]}, primArg{dnnl.ArgWeights, mds[1]}, primArg{dnnl.ArgDst, mds[2]})
+}
+
+// each calls fn with parts of at most size.
+func each(n, size int, fn func(at, n int)) {
+	for i := 0; i < n; i += size {
+		fn(i, min(size, n-i))
+	}
+}
+
+// forward makes the steps of loss, count, lse, and of the gradients if grad.
+func (c *linearCE) forward(grad bool) {
+	none := place{off: -1}
+	rows, cols := min(ceRows, c.n), min(ceCols, c.v)
+	x, w, labels, dloss, out := place{arg: 0}, place{arg: 1}, place{arg: 2}, none, 3
+	if grad {
+		dloss, out = place{arg: 3}, 4
+		rows = min(rows, max(64, int(c.budget()/int64(c.v*c.t.Size()))/64*64))
+	}
+	lse, dx, dw := place{arg: out + 2}, place{arg: out + 3}, place{arg: out + 4}
+	tile := c.room(rows*cols, npu.F32)
+	top, sum, hitLogit, loss := c.room(rows, npu.F32), c.room(rows, npu.F64), c.room(rows, npu.F32), c.room(c.n, npu.F64)
+	e, tops, acc, xs, whole, hit := none, none, none, none, none, none
+	if grad {
+		e, tops, acc = c.room(rows*c.v, c.t), c.room(rows*((c.v+cols-1)/cols), npu.F32), c.room(rows*c.dim, npu.F32)
+		xs, whole, hit = c.room(rows*c.dim, c.t), c.room(rows, npu.F32), c.room(rows, npu.F32)
+	}
+	each(c.n, rows, func(r0, r int) {
+		k := kern.LinearCE{Type: c.t, Rows: r, D: c.dim, Ignore: c.ignore}
+		xr, lr := at(x, r0*c.dim, c.t), at(labels, r0, npu.I32)
+		each(c.v, cols, func(v0, n int) {
+			wt, et, tt := at(w, v0*c.dim, c.t), at(e, r*v0, c.t), at(tops, v0/cols*rows, npu.F32)
+			c.matmul("logits", r, n, false, xr, wt, tile)
+			c.kern(k.Tile(v0, n, v0 == 0), tile, lr, top, sum, hitLogit, et, tt, acc)
+			if grad {
+				c.matmul("dx", r, n, v0 > 0, et, wt, acc)
+			}
+		})
+		c.kern(k.End(), lr, top, sum, hitLogit, dloss, at(lse, r0, npu.F32), at(loss, r0, npu.F64), whole, hit)
+		if !grad {
+			return
+		}
+		c.kern(k.DX(), acc, w, lr, whole, hit, at(dx, r0*c.dim, c.t))
+		each(c.v, cols, func(v0, n int) {
+			et, tt := at(e, r*v0, c.t), at(tops, v0/cols*rows, npu.F32)
+			c.kern(k.Scale(), xr, tt, top, whole, xs)
+			c.matmul("dw", r, n, r0 > 0, et, xs, at(dw, v0*c.dim, npu.F32))
+		})
+		c.kern(k.Hits(), xr, lr, hit, dw)
+	})
+	c.kern(kern.LinearCE{Type: c.t, Rows: c.n, Ignore: c.ignore}.Loss(), labels, loss, place{arg: out}, place{arg: out + 1})
+}
+
+// backward makes the steps of dx and dw where lse is known.
+func (c *linearCE) backward() {
+	rows, cols := min(ceRows, c.n), min(ceCols, c.v)
+	x, w, labels, lse, dloss, dx, dw := place{arg: 0}, place{arg: 1}, place{arg: 2}, place{arg: 3}, place{arg: 4}, place{arg: 5}, place{arg: 6}
+	tile, e, acc := c.room(rows*cols, npu.F32), c.room(rows*cols, c.t), c.room(rows*c.dim, npu.F32)
+	each(c.n, rows, func(r0, r int) {
+		k := kern.LinearCE{Type: c.t, Rows: r, D: c.dim, Ignore: c.ignore}
+		xr, lr := at(x, r0*c.dim, c.t), at(labels, r0, npu.I32)
+		each(c.v, cols, func(v0, n int) {
+			wt := at(w, v0*c.dim, c.t)
+			c.matmul("logits", r, n, false, xr, wt, tile)
+			c.kern(k.Prob(v0, n), tile, lr, at(lse, r0, npu.F32), dloss, e)
+			c.matmul("dx", r, n, v0 > 0, e, wt, acc)
+			c.matmul("dw", r, n, r0 > 0, e, xr, at(dw, v0*c.dim, npu.F32))
+		})
+		c.convert(acc, at(dx, r0*c.dim, c.t), r*c.dim)
+	})
+}
+
+// convert adds a step that writes float32 as the type of x.
+func (c *linearCE) convert(from, to place, elems int) {
+	call, ok := kern.Prepare(npu.Op{Kind: npu.Convert, In: []npu.Desc{npu.D(npu.F32, elems)}, Out: []npu.Desc{npu.D(c.t, elems)}})
+	if !ok {
+		c.err = errNotMine
+		return
+	}
+	c.kern(call, from, to)
+}
