@@ -183,7 +183,13 @@ var gradCases = map[string][]gradCase{
 			return b.Div(loss, count)
 		}),
 	},
-	npu.Dropout: {{"", func(b *graph.Builder) *graph.Node { return b.Dropout(param(b, "x", 4, 5), 0.4) }, map[string][]float64{"seed": {42}}}},
+	npu.Embedding:          embeddingCases(),
+	npu.RMSNorm:            rmsNormCases(),
+	npu.Rope:               ropeCases(),
+	npu.Attention:          attentionCases(),
+	npu.SwiGLU:             swiGLUCases(),
+	npu.LinearCrossEntropy: linearCrossEntropyCases(),
+	npu.Dropout:            {{"", func(b *graph.Builder) *graph.Node { return b.Dropout(param(b, "x", 4, 5), 0.4) }, map[string][]float64{"seed": {42}}}},
 	npu.Transpose: {
 		{name: "", build: apply(npu.Transpose, npu.Attrs{"perm": []int{2, 0, 1}}, []int{2, 3, 4})},
 	},
@@ -294,6 +300,10 @@ func TestNoGradientOnPath(t *testing.T) {
 		"topk":   func(b *graph.Builder, x *graph.Node) *graph.Node { return b.TopK(x, b.Input("l", npu.I32, 2), 1) },
 		"output 2 of cross_entropy": func(b *graph.Builder, x *graph.Node) *graph.Node {
 			return b.Apply(npu.CrossEntropy, nil, x, b.Input("l", npu.I32, 2))[2]
+		},
+		"attention_cached": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			h := b.Reshape(x, 1, 2, 1, 2)
+			return b.AttentionCached(h, h, h, b.Input("pos", npu.I32, 1, 2))
 		},
 		"convert": func(b *graph.Builder, x *graph.Node) *graph.Node {
 			return b.Cast(b.Apply(npu.MaxPool, npu.Attrs{"kernel": []int{1, 1}}, b.Reshape(x, 1, 1, 2, 2))[1], npu.F32)
