@@ -11,15 +11,25 @@ func d(t npu.DType, s ...int) npu.Desc { return npu.D(t, s...) }
 
 func f32(s ...int) npu.Desc { return npu.D(npu.F32, s...) }
 
+// shapeCase is a good call and its outputs, badCase one with a mistake and what the error says of it.
+type shapeCase struct {
+	kind string
+	a    npu.Attrs
+	in   []npu.Desc
+	want []npu.Desc
+}
+
+type badCase struct {
+	kind string
+	a    npu.Attrs
+	in   []npu.Desc
+	want string
+}
+
 // TestShapes has the good cases: outputs by dtype and shape.
 func TestShapes(t *testing.T) {
 	v := f32(3)
-	for _, c := range []struct {
-		kind string
-		a    npu.Attrs
-		in   []npu.Desc
-		want []npu.Desc
-	}{
+	for _, c := range append(languageShapes, []shapeCase{
 		{npu.Conv2D, npu.Attrs{"stride": []int{2, 1}, "pad": []int{1, 0, 2, 1}, "dilation": []int{1, 2}, "groups": 2, "bias": true}, []npu.Desc{f32(1, 4, 6, 5), f32(6, 2, 3, 2), f32(6)}, []npu.Desc{f32(1, 6, 4, 4)}},
 		{npu.Conv2D, nil, []npu.Desc{d(npu.BF16, 1, 4, 6, 5), d(npu.BF16, 6, 4, 1, 1)}, []npu.Desc{d(npu.BF16, 1, 6, 6, 5)}},
 		{npu.Conv2DBwdData, npu.Attrs{"stride": []int{2, 2}, "x_shape": []int{1, 4, 6, 5}}, []npu.Desc{f32(1, 6, 3, 3), f32(6, 4, 1, 1)}, []npu.Desc{f32(1, 4, 6, 5)}},
@@ -42,7 +52,7 @@ func TestShapes(t *testing.T) {
 		{npu.Pad, npu.Attrs{"before": []int{1, 0}, "after": []int{0, 2}}, []npu.Desc{f32(4, 3)}, []npu.Desc{f32(5, 5)}},
 		{npu.Convert, npu.Attrs{"dtype": "bf16"}, []npu.Desc{d(npu.U8, 2)}, []npu.Desc{d(npu.BF16, 2)}},
 		{npu.Fill, npu.Attrs{"shape": []int{}, "dtype": "f64", "value": 1.0}, nil, []npu.Desc{d(npu.F64)}},
-	} {
+	}...) {
 		k, err := Lookup(c.kind)
 		if err != nil {
 			t.Fatal(err)
@@ -61,12 +71,7 @@ func TestShapes(t *testing.T) {
 // TestBadCalls: each mistake has an error that names it.
 func TestBadCalls(t *testing.T) {
 	x, w, v := f32(2, 4, 6, 6), f32(6, 4, 3, 3), f32(4)
-	for _, c := range []struct {
-		kind string
-		a    npu.Attrs
-		in   []npu.Desc
-		want string
-	}{
+	for _, c := range append(languageMistakes, []badCase{
 		{npu.Conv2D, nil, []npu.Desc{x}, "takes the inputs x, w, got 1"},
 		{npu.Conv2D, npu.Attrs{"bias": true}, []npu.Desc{x, w}, "got 2"},
 		{npu.Conv2D, nil, []npu.Desc{f32(2, 4, 6), w}, "x has rank 3"},
@@ -136,7 +141,7 @@ func TestBadCalls(t *testing.T) {
 		{npu.Reshape, npu.Attrs{"shape": []int{3}}, []npu.Desc{v}, "4 elements"},
 		{npu.Convert, npu.Attrs{"dtype": "float"}, []npu.Desc{v}, "unknown dtype"},
 		{npu.Fill, npu.Attrs{"dtype": "f32"}, nil, "lacks the attribute shape"},
-	} {
+	}...) {
 		k, err := Lookup(c.kind)
 		if err != nil {
 			t.Fatal(err)
@@ -153,11 +158,12 @@ func TestNoPanic(t *testing.T) {
 	attrs := []npu.Attrs{
 		nil, {"bias": true, "add": true, "relu": true, "sum": true}, {"kernel": []int{}, "stride": []int{1}, "perm": []int{5, 5}, "axes": []int{-1}, "shape": []int{-1}},
 		{"fn": "add", "axis": -1, "groups": -3}, {"x_shape": []int{1, 2, 3, 4}, "w_shape": []int{0}, "kernel": []int{1, 1}, "begin": []int{0}, "end": []int{9}}, {"fn": 3, "shape": "x"},
+		{"pos": true, "pairs": "half", "theta": 1e4, "factor": 8.0}, {"scale": 1.0, "causal": true, "seg": true}, {"rows": 2, "add": true}, {"scale": 1.0},
 	}
 	for _, name := range Names() {
 		k, _ := Lookup(name)
 		for _, a := range attrs {
-			for n := range 7 {
+			for n := range 8 {
 				for _, first := range descs {
 					for _, rest := range descs {
 						in := make([]npu.Desc, n)
@@ -187,6 +193,13 @@ func TestFLOPs(t *testing.T) {
 		{npu.MatMul, npu.Attrs{"ta": true}, []npu.Desc{f32(7, 4, 3), f32(7, 4, 5)}, 2 * 7 * 3 * 4 * 5},
 		{npu.MaxPool, npu.Attrs{"kernel": []int{2, 2}, "stride": []int{2, 2}}, []npu.Desc{f32(1, 1, 4, 4)}, 16},
 		{npu.Transpose, npu.Attrs{"perm": []int{0}}, []npu.Desc{f32(4)}, 0},
+		{npu.Embedding, nil, []npu.Desc{d(npu.I32, 5), f32(7, 3)}, 0},
+		{npu.Attention, npu.Attrs{"scale": 1.0}, []npu.Desc{f32(2, 3, 4, 8), f32(2, 5, 2, 8), f32(2, 5, 2, 8)}, 2 * (2 * 2 * 4 * 3 * 5 * 8)},
+		{npu.Attention, npu.Attrs{"scale": 1.0, "causal": true}, []npu.Desc{f32(2, 4, 4, 8), f32(2, 4, 2, 8), f32(2, 4, 2, 8)}, 2 * (2 * 2 * 4 * 4 * 4 * 8) / 2},
+		{npu.AttentionBwd, npu.Attrs{"scale": 1.0}, []npu.Desc{f32(2, 3, 4, 8), f32(2, 3, 4, 8), f32(2, 5, 2, 8), f32(2, 5, 2, 8), f32(2, 3, 4, 8), f32(2, 4, 3)}, 5 * (2 * 2 * 4 * 3 * 5 * 8)},
+		{npu.AttentionCached, npu.Attrs{"scale": 1.0}, []npu.Desc{f32(2, 1, 4, 8), f32(2, 5, 2, 8), f32(2, 5, 2, 8), d(npu.I32, 2, 1)}, 2 * (2 * 2 * 4 * 1 * 5 * 8)},
+		{npu.LinearCrossEntropy, nil, []npu.Desc{f32(6, 3), f32(7, 3), d(npu.I32, 6)}, 2*6*3*7 + 5*6*7},
+		{npu.LinearCrossEntropyBwd, nil, []npu.Desc{f32(6, 3), f32(7, 3), d(npu.I32, 6), f32(6), f32()}, 3*2*6*3*7 + 5*6*7},
 	} {
 		k, _ := Lookup(c.kind)
 		out, err := k.Infer(c.a, c.in)
