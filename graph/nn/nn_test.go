@@ -57,6 +57,42 @@ func TestNamesAndShapes(t *testing.T) {
 	}
 }
 
+// TestTokens: the layers of language models, by the names and defaults of PyTorch.
+func TestTokens(t *testing.T) {
+	b := graph.New()
+	x := b.Input("ids", npu.I32, 2, 5)
+	y := nn.Sequential{nn.Embedding{Vocab: 11, Dim: 6}, nn.RMSNorm{}, nn.Residual{Body: nn.RMSNorm{Eps: 1e-6}}, nn.Linear{Out: 11, NoBias: true}}.Apply(b, "net", x)
+	if d := b.Desc(y); b.Err() != nil || !d.Equal(npu.D(npu.F32, 2, 5, 11)) {
+		t.Fatalf("result %s, %v", d, b.Err())
+	}
+	if got, want := names(b), []string{"net.0.weight[11 6]", "net.1.weight[6]", "net.2.weight[6]", "net.3.weight[11 6]"}; !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	p := b.Params()
+	if p[0].NoDecay || !p[1].NoDecay || p[0].Init != graph.Gaussian(1) || p[1].Init != graph.Ones() {
+		t.Errorf("table %+v, norm %+v", *p[0], *p[1])
+	}
+	b.Loss(b.Sum(y))
+	g, err := b.Lower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var eps []float64
+	for _, c := range g.Calls {
+		if c.Kind == npu.RMSNorm {
+			eps = append(eps, c.Attrs.Float("eps", 0))
+		}
+	}
+	if !slices.Equal(eps, []float64{1e-5, 1e-6}) {
+		t.Errorf("eps %v", eps)
+	}
+	b = graph.New()
+	nn.Embedding{Vocab: 3, Dim: 2, Init: graph.Gaussian(0.02), Frozen: true}.Apply(b, "e", b.Input("ids", npu.I32, 4))
+	if p := b.Params()[0]; p.Init != graph.Gaussian(0.02) || !p.Frozen {
+		t.Errorf("%+v", *p)
+	}
+}
+
 // TestGradients checks whole stacks, batch norm and dropout in training included.
 func TestGradients(t *testing.T) {
 	for name, l := range map[string]nn.Layer{
@@ -73,6 +109,16 @@ func TestGradients(t *testing.T) {
 		if err := graphtest.CheckGrads(g, map[string][]float64{graph.SeedInput: {7}}, 1e-6); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	b := graph.New()
+	y := nn.Sequential{nn.Embedding{Vocab: 4, Dim: 3}, nn.Residual{Body: nn.RMSNorm{}}, nn.Linear{Out: 2}}.Apply(b, "net", b.Input("ids", npu.I32, 5))
+	b.Loss(b.Sum(b.Mul(y, b.Input("w", npu.F32, 5, 2))))
+	g, err := b.Lower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := graphtest.CheckGrads(g, map[string][]float64{"ids": {3, 0, 3, 1, 3}}, 1e-6); err != nil {
+		t.Errorf("tokens: %v", err)
 	}
 }
 
@@ -102,6 +148,7 @@ func TestErrorsNameTheLayer(t *testing.T) {
 		"net.1: 4 input channels do not divide into 3 groups": nn.Conv2D{Out: 3, Kernel: 1, Groups: 3},
 		"net.1: batchnorm: x has rank 3":                      nn.Sequential{nn.Func(func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Reshape(x, 2, 4, -1) })},
 		"net.1: \"net.1.weight\": shape [0 8]":                nn.Linear{Out: 0},
+		"net.1: embedding: ids is f32, want i32":              nn.Embedding{Vocab: 3, Dim: 2},
 	} {
 		b := graph.New()
 		x := b.Input("x", npu.F32, 2, 4, 8, 8)

@@ -41,3 +41,23 @@ func (n BatchNorm) Apply(b *graph.Builder, name string, x *graph.Node) *graph.No
 	})
 	return y
 }
+
+// RMSNorm divides by the root mean square over the last axis (arXiv 1910.07467) and multiplies by the parameter weight, which starts with ones and has no
+// weight decay.
+type RMSNorm struct {
+	Eps    float64 // added to the mean square; 0 is 1e-5
+	Frozen bool
+}
+
+// Apply implements Layer.
+func (n RMSNorm) Apply(b *graph.Builder, name string, x *graph.Node) *graph.Node {
+	var y *graph.Node
+	b.In(name, func() {
+		eps := n.Eps
+		if eps == 0 {
+			eps = 1e-5
+		}
+		y = b.RMSNorm(x, b.Param("weight", npu.Shape{b.Dim(x, -1)}, graph.Ones(), append(frozen(n.Frozen), graph.NoDecay())...), eps)
+	})
+	return y
+}

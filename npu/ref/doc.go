@@ -23,6 +23,9 @@
 //   - batchnorm of one value per channel is an error, as there is no variance to normalise with;
 //   - maxpool: a NaN wins its window; a window that lies wholly in the padding gives -Inf and index -1;
 //   - topk: a row whose label has a NaN logit is never correct;
+//   - lse of (linear_)cross_entropy is made of ignored rows too, and no gradient reads it there;
+//   - attention_cached: a position beyond the cache sees all of it; cache_write: of two rows for one position the later one stays, and an error writes nothing;
+//   - rope rounds sine and cosine to float32 on F64 tensors too, so "inverse" is the exact gradient, and the inverse up to 1e-7;
 //   - lars: |g| is the norm after grad_scale;
 //   - sumsq: s is the only output, and is read before it is written; it may be named as second input too.
 package ref
