@@ -64,7 +64,7 @@ func arg(op npu.Op, i int) (npu.Desc, bool) {
 // kernels compute beside their main result, may be too.
 func mayBeNil(kind string, out int) bool {
 	switch kind {
-	case npu.MaxPool, npu.BatchNorm, npu.CrossEntropy, npu.LinearCrossEntropy:
+	case npu.MaxPool, npu.BatchNorm, npu.CrossEntropy, npu.LinearCrossEntropy, npu.Attention:
 		return out >= 1
 	case npu.RMSNorm: // in evaluation nobody reads rstd
 		return out == 1

@@ -27,11 +27,12 @@ var kernMaker = maker{
 		}
 		return op, errNotMine
 	},
-	build: func(_ *Device, op npu.Op) (body, error) {
+	build: func(d *Device, op npu.Op) (body, error) {
 		call, ok := kern.Prepare(op)
 		if !ok {
 			return nil, errNotMine
 		}
+		call.ForThreads(d.threads)
 		return kernBody{call}, nil
 	},
 }

@@ -43,7 +43,9 @@ type Call struct {
 	slots     []int   // where argument i goes, -1 for nowhere; nil: in order
 	inplace   []int   // the inputs on which the outputs must lie, where the kernel writes to its inputs
 	workspace int64
-	table     *table // constants in C, the last argument
+	table     *table                           // constants in C, the last argument
+	perThread func(c *Call, threads int) int64 // the workspace, where it depends on the number of threads
+	tiles     int                              // flag for kernels that have a form with AMX
 }
 
 // prepare holds, by kind, what makes a Call of a well-formed op, or nil where there is no kernel for it.
@@ -64,6 +66,10 @@ func prepareFor(op npu.Op, isa int) (*Call, bool) {
 		return nil, false
 	}
 	c.isa = isa
+	if isa == C.KERN_V4 && useTiles() {
+		c.flags |= c.tiles
+	}
+	c.ForThreads(runtime.NumCPU())
 	if c.slots == nil {
 		for i := range len(op.In) + len(op.Out) {
 			c.slots = append(c.slots, i)
@@ -73,7 +79,21 @@ func prepareFor(op npu.Op, isa int) (*Call, bool) {
 }
 
 // Impl names the kernel and the instruction set, such as "c:bn_fwd:avx512".
-func (c *Call) Impl() string { return "c:" + c.kernel + ":" + isaNames[c.isa] }
+func (c *Call) Impl() string {
+	name := "c:" + c.kernel + ":" + isaNames[c.isa]
+	if c.flags&c.tiles != 0 {
+		name += "+amx"
+	}
+	return name
+}
+
+// ForThreads says how many threads at most will run the call, where it is not as many as there are processors: some kernels want workspace for each.
+// With more threads than that they work with that many. To be called before Bind.
+func (c *Call) ForThreads(n int) {
+	if c.perThread != nil {
+		c.workspace = c.perThread(c, max(n, 1))
+	}
+}
 
 var isaNames = [...]string{C.KERN_BASE: "base", C.KERN_V3: "avx2", C.KERN_V4: "avx512"}
 

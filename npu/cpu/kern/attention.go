@@ -1,0 +1,72 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package kern
+
+// #include "attention.h"
+//
+// static kern_cmd kern_at_cmd(const int64_t *n, int flags) {
+//     kern_cmd c = {.flags = flags};
+//     for (int i = 0; i < 7; i++) c.n[i] = n[i];
+//     return c;
+// }
+// static int64_t kern_at_units(const int64_t *n, int flags) {
+//     kern_cmd c = kern_at_cmd(n, flags);
+//     return at_units(&c);
+// }
+// static int64_t kern_at_workspace(const int64_t *n, int flags) {
+//     kern_cmd c = kern_at_cmd(n, flags);
+//     return at_workspace(&c);
+// }
+import "C"
+
+import "github.com/gotrain/gotrain/npu"
+
+func init() {
+	register(npu.Attention, func(op npu.Op) *Call { return attention("attention", op, 0, op.Out[1:]) })
+	register(npu.AttentionBwd, func(op npu.Op) *Call { return attention("attention_bwd", op, 1, op.In[5:6]) })
+}
+
+// tilesOff is set by tests that want the other form of kernels.
+var tilesOff = false
+
+func useTiles() bool { return !tilesOff && C.kern_amx() != 0 }
+
+// attention makes the Call of either direction: q, k and v are inputs from number q on, lse is checked too.
+func attention(kernel string, op npu.Op, q int, lse []npu.Desc) *Call {
+	x, k := op.In[q], op.In[q+1]
+	dt, ok := act(x.DType)
+	acts := append([]npu.Desc{x, k, op.In[q+2], op.In[0], op.Out[0]}, op.In[4*q:5*q]...)
+	slots, seg, flags := []int{0, 1, 2}, 3, 0
+	if q == 1 { // backward
+		acts = append(acts, op.Out[1:]...)
+		slots, seg, flags = []int{0, 1, 2, 3, 4, 5}, 6, C.AT_BWD
+	}
+	if !ok || x.Layout != npu.Plain || !alike(acts...) || !plainF32(lse...) || x.Shape.Elems() == 0 || k.Shape.Elems() == 0 {
+		return nil
+	}
+	if op.Attrs.Bool("seg") {
+		if op.In[seg].Layout != npu.Plain {
+			return nil
+		}
+		slots = append(slots, seg)
+	}
+	for i := range op.Out {
+		slots = append(slots, seg+1+i)
+	}
+	c := &Call{
+		kernel: kernel, dt: dt, slots: slots, f: []float64{op.Attrs.Float("scale", 1)},
+		n:     []int64{int64(x.Shape[0]), int64(x.Shape[1]), int64(k.Shape[1]), int64(x.Shape[2]), int64(k.Shape[2]), int64(x.Shape[3]), 0},
+		flags: flags | bit(op.Attrs.Bool("causal"), C.AT_CAUSAL) | bit(op.Attrs.Bool("seg"), C.AT_SEG), perThread: attentionWorkspace,
+	}
+	if x.DType == npu.BF16 {
+		c.tiles = C.AT_TILES
+	}
+	return c
+}
+
+// attentionWorkspace has room for as many workers as there are threads, or units of work where those are fewer.
+func attentionWorkspace(c *Call, threads int) int64 {
+	n, flags := (*C.int64_t)(&c.n[0]), C.int(c.flags)
+	c.n[6] = min(int64(threads), int64(C.kern_at_units(n, flags)))
+	return int64(C.kern_at_workspace(n, flags))
+}

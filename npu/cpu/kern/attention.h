@@ -1,0 +1,81 @@
+// Attention: what does not depend on the instruction set.
+//
+// Note [attention]: AT_M queries of one head are worked on at once, against AT_N keys at a time. Their scores are kept transposed, S'[key][query], so that
+// a vector holds one key's scores of several queries: maximum, exponential and sum then go down columns, with no sum across lanes, and only the block of
+// queries has to be transposed: S' = K·Q' reads rows of K, and O = P·V finds P' as packed as a matrix product wants it. Keys and values are packed once per key
+// head (zeros behind D and behind T). Nothing of size S×T exists. Running maximum and sum as in arXiv 2205.14135; scores are in units of log 2, for 2^x is cheaper than e^x.
+//
+// Note [units]: forward, every block of queries is computed in the same way whoever does it. Backward, a unit is a key head, or where those are few a
+// part of its queries, with sums of dk and dv of its own; parts are merged in order. The cut depends on shapes only, so results do not depend on the
+// number of threads.
+#ifndef KERN_ATTENTION_H
+#define KERN_ATTENTION_H
+#include "kern.h"
+
+enum { AT_M = 64, AT_N = 128 };
+enum { AT_CAUSAL = 1, AT_SEG = 2, AT_BWD = 4, AT_TILES = 8 };
+
+// Sizes of a command: n[0…5] are B S T H G D, n[6] the most workers that the workspace has room for. f[0] is the scale.
+typedef struct at_job at_job;
+struct at_job {
+	kern_cmd *cmd;
+	int64_t b, s, t, h, g, d;
+	int64_t dp, tp;     // padded D and T
+	int64_t per;        // query heads of a key head
+	int64_t off;        // query s sees keys up to s + off where causal
+	int64_t blocks;     // blocks of queries of a head
+	int64_t head;       // keys that the blocks of a head see, together: what a head costs
+	int64_t parts;      // backward: units of a key head
+	int64_t slot, sums; // bytes of a worker's scratch memory, and of a unit's sums
+	int64_t workers;
+	int causal;
+	float scale;
+	const int32_t *seg; // or null
+	// Works on blocks lo…hi-1 of a key head: block i is number i % blocks of the key head's query head i / blocks.
+	void (*fwd)(const at_job *j, char *scratch, int64_t key_head, int64_t lo, int64_t hi);
+	void (*bwd)(const at_job *j, char *scratch, float *sums, int64_t key_head, int64_t lo, int64_t hi);
+	// Adds up the parts' sums of dk and dv of a key head, and writes them.
+	void (*end)(const at_job *j, float *sums, int64_t key_head);
+};
+
+at_job at_job_of(kern_cmd *c);
+int at_run(at_job *j, int nthreads);
+int64_t at_units(const kern_cmd *c);
+int64_t at_workspace(const kern_cmd *c);
+
+static inline int64_t at_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t at_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t at_up(int64_t a, int64_t to) { return (a + to - 1) / to * to; }
+// Keys that a block of queries from q0 on sees.
+static inline int64_t at_limit(const at_job *j, int64_t q0) { return j->causal ? at_min(j->t, at_min(q0 + AT_M, j->s) + j->off) : j->t; }
+
+// at_apart says whether no query of the block from q0 on is of the segment of one of the keys t0…t0+n-1.
+int at_apart(const at_job *j, int64_t b, int64_t q0, int64_t t0, int64_t n);
+
+// Where a block of queries lies in [B S H D] and in [B H S].
+typedef struct {
+	int64_t b, h, q0, n, at, stride, row;
+} at_block;
+static inline at_block at_block_of(const at_job *j, int64_t key_head, int64_t i) {
+	at_block k = {.b = key_head / j->g, .h = key_head % j->g * j->per + i / j->blocks, .q0 = i % j->blocks * AT_M};
+	k.n = at_min(AT_M, j->s - k.q0);
+	k.stride = j->h * j->d;
+	k.at = (k.b * j->s + k.q0) * k.stride + k.h * j->d;
+	k.row = (k.b * j->h + k.h) * j->s + k.q0;
+	return k;
+}
+// Where the keys of a key head lie in [B T G D].
+static inline int64_t at_keys(const at_job *j, int64_t key_head) { return (key_head / j->g * j->t * j->g + key_head % j->g) * j->d; }
+
+// Scratch memory is handed out in pieces.
+static inline void *at_take(char **p, int64_t bytes) {
+	void *at = *p;
+	*p += at_up(bytes, 64);
+	return at;
+}
+
+// With AMX, where the compiler knows it.
+int kern_amx(void);
+int64_t at_tiles_slot(const at_job *j);
+void at_tiles(at_job *j);
+#endif
