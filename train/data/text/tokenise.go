@@ -1,0 +1,173 @@
+package text
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/gotrain/gotrain/train/data/text/tokenizer"
+)
+
+// Options say how text becomes ids.
+type Options struct {
+	Tokenizer tokenizer.Tokenizer
+	Documents Documents
+	// BOS and EOS put the tokenizer's id before, behind every document.
+	BOS, EOS bool
+	// ValFraction of the documents, spread evenly over all, is the split "val". A text that is one document is cut by tokens: its end is "val".
+	ValFraction float64
+	// Workers is the number of goroutines; 0: GOMAXPROCS. What comes out does not depend on it.
+	Workers int
+	// Progress is called now and then, from one goroutine.
+	Progress func(Progress)
+}
+
+// Progress is how far the work has come.
+type Progress struct {
+	Bytes, Total int64 // of text
+	Documents    int64
+	Tokens       int64
+	Elapsed      time.Duration
+}
+
+func (o *Options) check() error {
+	if o.Tokenizer == nil {
+		return errors.New("text: no tokenizer")
+	}
+	if o.BOS && o.Tokenizer.BOS() < 0 {
+		return fmt.Errorf("text: this tokenizer (%s) has no BOS to put before documents", o.Tokenizer.Kind())
+	}
+	if o.EOS && o.Tokenizer.EOS() < 0 {
+		return fmt.Errorf("text: this tokenizer (%s) has no EOS to put behind documents", o.Tokenizer.Kind())
+	}
+	if !(o.ValFraction >= 0 && o.ValFraction <= 0.5) {
+		return fmt.Errorf("text: a validation fraction of %v\nhint: from 0 to 0.5", o.ValFraction)
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	return o.Documents.check()
+}
+
+// jobBytes of text are tokenised by a worker at once.
+const jobBytes = 256 << 10
+
+// job is a few documents on their way.
+type job struct {
+	docs []doc
+	ids  []int32
+	ends []int // in ids, of each document
+	done chan struct{}
+	err  error // of the reader, after all documents
+}
+
+// tokenise reads the files and hands the ids of each document to sink, in the order of the text. Reading, encoding and writing go on at once.
+func tokenise(ctx context.Context, files []string, total int64, o *Options, sink func(ids []int32) error) (Progress, error) {
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	work, order := make(chan *job), make(chan *job, 2*o.Workers)
+	all.Go(func() {
+		defer close(order)
+		defer close(work)
+		readAll(ctx, files, o, work, order)
+	})
+	for range o.Workers {
+		all.Go(func() {
+			for j := range work {
+				j.encode(o)
+			}
+		})
+	}
+	begin := time.Now()
+	p := Progress{Total: total}
+	told := begin
+	for j := range order {
+		<-j.done
+		at := 0
+		for i, end := range j.ends {
+			if err := sink(j.ids[at:end]); err != nil {
+				return p, err
+			}
+			p.Documents, p.Tokens, p.Bytes = p.Documents+1, p.Tokens+int64(end-at), p.Bytes+int64(len(j.docs[i].text))
+			at = end
+		}
+		if j.err != nil {
+			return p, j.err
+		}
+		if now := time.Now(); o.Progress != nil && now.Sub(told) > 100*time.Millisecond {
+			told, p.Elapsed = now, now.Sub(begin)
+			o.Progress(p)
+		}
+	}
+	p.Elapsed = time.Since(begin)
+	return p, context.Cause(ctx)
+}
+
+// readAll makes jobs of the files; the last carries the error.
+func readAll(ctx context.Context, files []string, o *Options, work, order chan<- *job) {
+	cur, size := &job{done: make(chan struct{})}, 0
+	send := func() error {
+		if ctx.Err() != nil {
+			return errStop
+		}
+		j := cur
+		cur, size = &job{done: make(chan struct{})}, 0
+		select { // first in line, then to a worker: whoever reads the line finds it done at some time
+		case order <- j:
+		case <-ctx.Done():
+			return errStop
+		}
+		select {
+		case work <- j:
+		case <-ctx.Done():
+			j.err = context.Cause(ctx)
+			close(j.done)
+			return errStop
+		}
+		return nil
+	}
+	r := &reader{Documents: o.Documents}
+	r.emit = func(d doc) error {
+		cur.docs = append(cur.docs, d)
+		if size += len(d.text); size >= jobBytes {
+			return send()
+		}
+		return nil
+	}
+	var err error
+	for _, f := range files {
+		if err = r.file(f); err != nil {
+			break
+		}
+	}
+	if s := o.Documents.Separator; err == nil && o.Documents.Field == "" && s != ByFile && s != ByBlank && s != ByLine && !r.seen {
+		err = fmt.Errorf("text: no line is %q\nhint: the separator stands on a line of its own", s)
+	}
+	if errors.Is(err, errStop) {
+		return
+	}
+	cur.err = err
+	_ = send() // an error of it is the end of the context, which tokenise sees itself
+}
+
+// encode fills a job; a document without text has no ids, not even BOS.
+func (j *job) encode(o *Options) {
+	defer close(j.done)
+	for _, d := range j.docs {
+		if d.text != "" {
+			if o.BOS {
+				j.ids = append(j.ids, o.Tokenizer.BOS())
+			}
+			j.ids = o.Tokenizer.Encode(j.ids, d.text)
+			if o.EOS {
+				j.ids = append(j.ids, o.Tokenizer.EOS())
+			}
+		}
+		j.ends = append(j.ends, len(j.ids))
+	}
+}
