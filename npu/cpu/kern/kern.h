@@ -52,7 +52,7 @@ void kern_for(int nthreads, int64_t n, int64_t unit, void (*fn)(void *ctx, int64
 typedef const kern_fn kern_table[KERN_ISAS];
 #define KERN_LIST(X) \
 	X(bn_fwd) X(bn_bwd) X(bn_infer) \
-	X(attention) X(attention_bwd) \
+	X(attention) X(attention_bwd) X(attention_cached) X(cache_write) \
 	X(relu) X(relu_bwd) X(add) X(map) X(convert) \
 	X(sgd) X(adamw) X(sumsq) X(lars) X(scale) \
 	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(topk) \
