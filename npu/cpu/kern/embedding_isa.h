@@ -1,4 +1,5 @@
-// Rows of a table by their numbers, and the gradient, for one instruction set. n: ids, rows of the table, bytes of a row (embedding) or its elements (embedding_bwd).
+// Rows of a table by their numbers, and the gradient, for one instruction set. n: ids, rows of the table, bytes of a row (embedding) or its
+// elements (embedding_bwd), ids in a sequence.
 #define E f32
 #define EL float
 #include "embedding_type.h"

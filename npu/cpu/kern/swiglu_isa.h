@@ -1,11 +1,12 @@
 // SwiGLU for one instruction set.
 
-// 1/(1 + e^-v). Where that is below the smallest number, e^-87 takes its place: a result that no sum notices. A division would take longer than all the rest.
+// 1/(1 + e^-v), 0 where that is below the smallest number. A division would take longer than all the rest.
 INLINE V ISA(sigmoid)(V v) {
 #if VL == 16
 	V z = (V)_mm512_min_ps((__m512)ISA(splat)(87), (__m512)-v), d = 1 + ISA(vexp)(z);
 	V r = (V)_mm512_rcp14_ps((__m512)d);
-	return r * (2 - d * r); // one step of Newton's doubles the 14 bits
+	__mmask16 some = _mm512_cmp_ps_mask((__m512)v, (__m512)ISA(splat)(-87), _CMP_NLT_UQ); // NaN too
+	return (V)_mm512_maskz_mul_ps(some, (__m512)r, (__m512)(2 - d * r)); // one step of Newton's doubles the 14 bits
 #else
 	return 1 / (1 + ISA(vexp)(-v));
 #endif
