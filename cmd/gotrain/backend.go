@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/graph/models/llama"
 	_ "github.com/gotrain/gotrain/npu/cpu" // the devices of this binary
 	_ "github.com/gotrain/gotrain/npu/ref"
 	"github.com/gotrain/gotrain/recipes"
@@ -171,6 +172,7 @@ type inspection struct {
 	State  checkpoint.State `json:"state"`
 	Files  []inspectedFile  `json:"files"`
 	Others []inspectedInfo  `json:"checkpoints,omitempty"` // of the folder, newest first
+	Llama  *llama.Config    `json:"llama,omitempty"`
 }
 
 type inspectedFile struct {
@@ -228,7 +230,7 @@ func inspect(ctx context.Context, path string) (*inspection, error) {
 		return nil, err
 	}
 	defer c.Close()
-	in := &inspection{Path: c.Path, State: c.State}
+	in := &inspection{Path: c.Path, State: c.State, Llama: llamaOf(c)}
 	for _, e := range c.Manifest.Files {
 		f := inspectedFile{Name: e.Name, Bytes: e.Size, SHA256: e.SHA256}
 		if t := c.File(e.Name); t != nil {

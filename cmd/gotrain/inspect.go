@@ -3,25 +3,37 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/graph/models/llama"
 )
 
 func (a *app) inspectCmd() *cobra.Command {
 	var asJSON, tensors, recipe bool
 	c := &cobra.Command{
-		Use:   "inspect CHECKPOINT",
-		Short: "Show what a checkpoint holds, and whether it is sound",
+		Use:   "inspect CHECKPOINT|WEIGHTS",
+		Short: "Show what a checkpoint or a file of weights holds, and whether it is sound",
 		Long: `Show what a checkpoint holds, and whether it is sound: every file is read and compared with its checksum. CHECKPOINT is the folder of one, or a
-folder of several, which are listed and of which the newest good one is shown.`,
+folder of several, which are listed and of which the newest good one is shown.
+
+WEIGHTS are those of others: a Llama's folder as Hugging Face has it, a folder with Meta's names, a .bin file of llama2.c, or any safetensors. The format,
+the configuration and the shapes are shown after all of them were checked against each other.`,
 		Example: `  gotrain inspect runs/resnet50/checkpoints
   gotrain inspect runs/resnet50/checkpoints/step-00000090 --tensors
-  gotrain inspect runs/resnet50/checkpoints --recipe > again.toml`,
+  gotrain inspect runs/resnet50/checkpoints --recipe > again.toml
+  gotrain inspect stories15M.bin --tensors`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if !isCheckpoint(args[0]) {
+				return a.inspectWeights(args[0], asJSON, tensors, recipe)
+			}
 			in, err := inspect(c.Context(), args[0])
 			if err != nil {
 				return err
@@ -42,6 +54,70 @@ folder of several, which are listed and of which the newest good one is shown.`,
 	c.Flags().BoolVar(&recipe, "recipe", false, "print the recipe that it was trained with")
 	c.MarkFlagsMutuallyExclusive("json", "tensors", "recipe")
 	return c
+}
+
+// inspectWeights shows weights that are no checkpoint.
+func (a *app) inspectWeights(path string, asJSON, tensors, recipe bool) error {
+	if recipe {
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("%s is no checkpoint: it holds no recipe", path))
+	}
+	in, err := inspectWeights(path)
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return a.printJSON(in)
+	}
+	return in.print(a.out, tensors)
+}
+
+func (in *weightsInspection) print(out io.Writer, tensors bool) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "weights\t%s\n", in.Path)
+	format := in.Format
+	if in.Note != "" {
+		format += ", " + in.Note
+	}
+	fmt.Fprintf(w, "format\t%s\n", format)
+	if c := in.Config; c != nil {
+		printLlama(w, *c, in.Size)
+	}
+	var types []string
+	for _, t := range slices.Sorted(maps.Keys(in.DTypes)) {
+		types = append(types, fmt.Sprintf("%d of %s", in.DTypes[t], t))
+	}
+	fmt.Fprintf(w, "parameters\t%s\n", thousands(in.Parameters))
+	fmt.Fprintf(w, "tensors\t%s, %s\n", strings.Join(types, ", "), mib(in.Bytes))
+	w.Flush()
+	if tensors {
+		fmt.Fprintln(out)
+		for _, t := range in.Tensors {
+			fmt.Fprintf(w, "  %s\t%s\t%v\n", t.Name, t.DType, t.Shape)
+		}
+		w.Flush()
+	}
+	return nil
+}
+
+// printLlama prints a configuration.
+func printLlama(w io.Writer, c llama.Config, size string) {
+	if size != "" {
+		fmt.Fprintf(w, "model\t%s\n", size)
+	}
+	fmt.Fprintf(w, "layers\t%d, width %d, feed-forward %d\n", c.Layers, c.Dim, c.Hidden)
+	fmt.Fprintf(w, "heads\t%d of width %d over %d key-value heads\n", c.Heads, c.Head(), c.KVHeads)
+	last := "the last layer has weights of its own"
+	if c.Tied {
+		last = "the last layer is the embedding"
+	}
+	fmt.Fprintf(w, "vocabulary\t%s, %s\n", thousands(int64(c.Vocab)), last)
+	rope := ""
+	if s := c.Scaling; s.On() {
+		rope = fmt.Sprintf(", scaled by %g from %s", s.Factor, thousands(int64(s.Original)))
+	}
+	fmt.Fprintf(w, "context\t%s, rope theta %g%s\n", thousands(int64(c.Context)), c.Theta, rope)
+	fmt.Fprintf(w, "norm eps\t%g\n", c.NormEps)
+	fmt.Fprintf(w, "ids\tbegin %d, end %d\n", c.BOS, c.EOS)
 }
 
 func (in *inspection) print(out io.Writer, tensors bool) error {
@@ -65,6 +141,9 @@ func (in *inspection) print(out io.Writer, tensors bool) error {
 	fmt.Fprintf(w, "ranks\t%d, micro-batch %d, accumulation %d\n", s.World, s.MicroBatch, s.Accumulation)
 	for _, name := range sorted(s.Metrics) {
 		fmt.Fprintf(w, "%s\t%.6g\n", name, s.Metrics[name])
+	}
+	if c := in.Llama; c != nil {
+		printLlama(w, *c, sizeName(*c))
 	}
 	w.Flush()
 	fmt.Fprintln(out, "\nfiles, all as their checksums say")

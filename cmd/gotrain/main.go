@@ -62,7 +62,7 @@ with --set section.key=value.
   gotrain plan resnet50-imagenet --ranks 64`,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			err := c.ValidateFlagGroups() // cobra does it only after this hook
+			err := errors.Join(c.ValidateRequiredFlags(), c.ValidateFlagGroups()) // cobra does it only after this hook
 			a.started = err == nil
 			return err
 		},
@@ -71,7 +71,7 @@ with --set section.key=value.
 	}
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.versionCmd(), a.docsCmd())
+	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(), a.versionCmd(), a.docsCmd())
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+)
+
+// exportFlags are the flags of export.
+type exportFlags struct {
+	from, to, format, dtype, config string
+	tokenizers                      []string
+	context                         int
+	shardMB                         int64
+	force, asJSON                   bool
+}
+
+func (a *app) exportCmd() *cobra.Command {
+	var f exportFlags
+	c := &cobra.Command{
+		Use:   "export --from WEIGHTS --to DIR --format hf|llama2c|meta",
+		Short: "Write a Llama in a format that other programs read",
+		Long: `Write a Llama in a format that other programs read.
+
+WEIGHTS is a checkpoint (or a folder of several, of which the newest good one is taken), a folder as Hugging Face has it (config.json and
+model.safetensors or shards), a folder with Meta's names (safetensors and params.json), or a .bin file of llama2.c. Formats to write:
+
+  hf       model.safetensors or shards, config.json, generation_config.json: for transformers, vLLM, llama.cpp's converter
+  llama2c  version 0 of llama2.c: DIR/model.bin, or the file itself where the path ends with .bin; f32 only
+  meta     model.safetensors with Meta's names and order of rows, params.json
+
+DIR appears when it is complete, or not at all.`,
+		Example: `  gotrain export --from runs/llama/checkpoints --to shakespeare --format hf --dtype bf16 --tokenizer tokenizer.json
+  gotrain export --from shakespeare --to shakespeare.bin --format llama2c
+  gotrain export --from stories15M.bin --to stories15M --format hf`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.export(ctx, f)
+		},
+	}
+	c.Flags().StringVar(&f.from, "from", "", "`path` of the weights")
+	c.Flags().StringVar(&f.to, "to", "", "`path` to write")
+	c.Flags().StringVar(&f.format, "format", "", "`hf`, llama2c or meta")
+	c.Flags().StringVar(&f.dtype, "dtype", "f32", "what values are stored as: `f32`, bf16 or f16")
+	c.Flags().StringVar(&f.config, "config", "", "config.json for weights that have none; a `file` or its folder")
+	c.Flags().StringArrayVar(&f.tokenizers, "tokenizer", nil, "`file` to copy along, or the folder of a tokenizer's files; may be repeated")
+	c.Flags().IntVar(&f.context, "context", 0, "declare a shorter context of `N` tokens; 0: the model's")
+	c.Flags().Int64Var(&f.shardMB, "shard-mb", 0, "largest size in `MB` of a file of format hf; 0: 5000")
+	c.Flags().BoolVar(&f.force, "force", false, "replace what an export wrote there before")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
+	for _, name := range []string{"from", "to", "format"} {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // the name is wrong, here
+		}
+	}
+	return c
+}
+
+func (a *app) export(ctx context.Context, f exportFlags) error {
+	o := llamafile.Options{DType: safetensors.DType(strings.ToUpper(f.dtype)), Shard: f.shardMB * 1e6, Context: f.context, Files: f.tokenizers, Force: f.force, Progress: a.progress("exported")}
+	if !slices.Contains(llamafile.Formats(), f.format) {
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--format is %q\nhint: one of %s", f.format, strings.Join(llamafile.Formats(), ", ")))
+	}
+	if o.DType != safetensors.F32 && o.DType != safetensors.BF16 && o.DType != safetensors.F16 {
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype is %q\nhint: one of f32, bf16, f16", f.dtype))
+	}
+	if f.shardMB < 0 || f.shardMB > 1e9 {
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--shard-mb is %d", f.shardMB))
+	}
+	m, err := openLlama(ctx, f.from, f.config)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	begin := time.Now()
+	r, err := llamafile.Export(ctx, m, f.format, f.to, o)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("stopped; nothing was written to %s", f.to)
+	case err != nil:
+		return launch.WithCode(exportCode(err), err)
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintln(a.err, "warning:", w)
+	}
+	if f.asJSON {
+		return a.printJSON(r)
+	}
+	files := "1 file"
+	if n := len(r.Files); n > 1 {
+		files = fmt.Sprintf("%d files", n)
+	}
+	_, err = fmt.Fprintf(a.out, "%s: %s as %s, %s parameters in %d tensors, %s, %s in %v\n", r.Path, m.Format(), r.Format, thousands(r.Params), r.Tensors, r.DType, files+", "+mib(r.Bytes),
+		time.Since(begin).Round(10*time.Millisecond))
+	return err
+}
+
+// exportCode tells a disk that refuses from a model that the format has no words for.
+func exportCode(err error) int {
+	var path *os.PathError
+	var link *os.LinkError
+	var call *os.SyscallError
+	if errors.As(err, &path) || errors.As(err, &link) || errors.As(err, &call) || errors.Is(err, llamafile.ErrExists) {
+		return launch.ExitStorage
+	}
+	return launch.ExitTraining
+}
+
+// progress prints how far something is, every few seconds: what is done sooner says nothing.
+func (a *app) progress(what string) func(done, total int64) {
+	last := time.Now()
+	return func(done, total int64) {
+		if now := time.Now(); now.Sub(last) > 3*time.Second {
+			last = now
+			fmt.Fprintf(a.err, "%s %s of %s (%d %%)\n", what, mib(done), mib(total), 100*done/max(total, 1))
+		}
+	}
+}
