@@ -199,7 +199,7 @@ func expand(inputs []string) (files []string, size int64, err error) {
 	for _, in := range inputs {
 		st, err := os.Stat(in)
 		if err != nil {
-			return nil, 0, fmt.Errorf("text: %w", err)
+			return nil, 0, &InputError{fmt.Errorf("text: %w", err)}
 		}
 		if !st.IsDir() {
 			files, size = append(files, in), size+st.Size()
@@ -223,11 +223,11 @@ func expand(inputs []string) (files []string, size int64, err error) {
 			return nil
 		})
 		if err != nil {
-			return nil, 0, fmt.Errorf("text: %w", err)
+			return nil, 0, &InputError{fmt.Errorf("text: %w", err)}
 		}
 	}
 	if len(files) == 0 {
-		return nil, 0, fmt.Errorf("text: no files in %s: %w", strings.Join(inputs, ", "), os.ErrNotExist)
+		return nil, 0, &InputError{fmt.Errorf("text: no files in %s: %w", strings.Join(inputs, ", "), os.ErrNotExist)}
 	}
 	return files, size, nil
 }

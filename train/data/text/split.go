@@ -1,6 +1,7 @@
 package text
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -82,13 +83,14 @@ func (s *splitter) finish() error {
 			}
 			return s.put(1, s.first[cut:])
 		}
-		return fmt.Errorf("text: %d tokens are too few to take %v of them for validation", len(s.first), s.fraction)
+		return &InputError{fmt.Errorf("text: %d tokens are too few to take %v of them for validation", len(s.first), s.fraction)}
 	}
 	if s.n == 0 {
-		return fmt.Errorf("text: the inputs have no text")
+		return &InputError{errors.New("text: the inputs have no text")}
 	}
 	if s.fraction > 0 && (s.docs[0] == 0 || s.docs[1] == 0) {
-		return fmt.Errorf("text: %d documents are too few to take %v of them for validation\nhint: at least %d, or a greater fraction", s.n, s.fraction, int(math.Ceil(1/s.fraction)))
+		return &InputError{fmt.Errorf("text: %d documents are too few to take %v of them for validation\nhint: at least %d, or a greater fraction",
+			s.n, s.fraction, int(math.Ceil(1/s.fraction)))}
 	}
 	return nil
 }

@@ -52,6 +52,12 @@ func (o *Options) check() error {
 	return o.Documents.check()
 }
 
+// InputError says that an input cannot be used: it is not there, not readable, not text, or not divided as was said.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+func (e *InputError) Unwrap() error { return e.Err }
+
 // jobBytes of text are tokenised by a worker at once.
 const jobBytes = 256 << 10
 
@@ -151,7 +157,9 @@ func readAll(ctx context.Context, files []string, o *Options, work, order chan<-
 	if errors.Is(err, errStop) {
 		return
 	}
-	cur.err = err
+	if err != nil {
+		cur.err = &InputError{err}
+	}
 	_ = send() // an error of it is the end of the context, which tokenise sees itself
 }
 
