@@ -137,6 +137,7 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 	}
 	var out []segment
 	cur := segment{}
+	p.once = nil
 	flush := func() { out, cur = append(out, cur), segment{} }
 	for si := range p.plan.Steps {
 		s := &p.plan.Steps[si]
@@ -152,6 +153,9 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 			flush()
 		} else if err := p.launch(&cur, si, work, add); err != nil {
 			return nil, err
+		}
+		if si == p.plan.Once-1 {
+			p.once, cur.batch = cur.batch, nil
 		}
 		if len(cuts[si]) > 0 {
 			cur.ready = cuts[si]
@@ -279,6 +283,9 @@ func (p *Program) Run(s npu.Stream, add bool, ready func(group int) error) error
 	if !p.bound {
 		return fmt.Errorf("graph: run before Bind")
 	}
+	if len(p.once) > 0 && !p.prepared {
+		return fmt.Errorf("graph: run before Prepare, which a program with constant weights needs")
+	}
 	segs := p.write
 	if add {
 		if segs = p.add; segs == nil {
@@ -307,6 +314,18 @@ func (p *Program) Run(s npu.Stream, add bool, ready func(group int) error) error
 		}
 	}
 	return nil
+}
+
+// Prepare enqueues what a program with constant weights (Options.Constant) makes of them once: call it before the first Run, and again when the weights were changed.
+func (p *Program) Prepare(s npu.Stream) error {
+	if !p.bound {
+		return fmt.Errorf("graph: prepare before Bind")
+	}
+	p.prepared = true
+	if len(p.once) == 0 {
+		return nil
+	}
+	return s.Run(p.once)
 }
 
 // Launches counts what one pass puts on the stream.

@@ -28,7 +28,9 @@ type Program struct {
 	stage    []npu.Ptr // by weight
 	write    []segment
 	add      []segment
+	once     []npu.Launch // see Prepare
 	bound    bool
+	prepared bool
 	weightOf map[plan.ID]int
 }
 

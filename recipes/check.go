@@ -205,7 +205,7 @@ func (c *checker) llama() {
 		}
 		return
 	}
-	if l.Size == "" {
+	if l.Size == "" && (m.InitFrom == "" || l.Dim > 0) {
 		for key, v := range map[string]int{"llama.dim": l.Dim, "llama.layers": l.Layers, "llama.heads": l.Heads} {
 			if v == 0 {
 				c.bad(key, `set it, or a size such as llama.size = "stories15m"`, "is needed where llama.size is empty")

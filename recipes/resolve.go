@@ -127,7 +127,10 @@ func (r *Recipe) resolvePaths() {
 	}
 	if p := &r.Model.InitFrom; fromFile("model.init_from") && *p != "" && !filepath.IsAbs(*p) {
 		// Weights that were fetched to the working directory serve a recipe that came with the source.
-		if dotted := strings.HasPrefix(*p, "./") || strings.HasPrefix(*p, "../"); dotted || exists(join(*p)) || !exists(*p) {
+		switch dotted := strings.HasPrefix(*p, "./") || strings.HasPrefix(*p, "../"); {
+		case !dotted && !exists(join(*p)) && exists(join(filepath.Join("data", *p))): // bundled ones
+			*p = join(filepath.Join("data", *p))
+		case dotted || exists(join(*p)) || !exists(*p):
 			*p = join(*p)
 		}
 	}

@@ -36,8 +36,16 @@ func memory(p *Plan, t Target, o Options) error {
 		}
 		x.First, x.Last = -1, -1
 	}
+	for si := range p.Once {
+		for _, out := range p.Steps[si].Out {
+			p.Tensors[out].Last = len(p.Steps) // kept between runs
+		}
+	}
 	for si := range p.Steps {
 		for _, in := range p.Steps[si].In {
+			if p.Tensors[in].Last == len(p.Steps) {
+				continue
+			}
 			p.Tensors[in].Last = si
 			p.Tensors[p.Memory(in)].Last = si
 		}

@@ -85,6 +85,8 @@ type Plan struct {
 	States  []ID
 	Outputs []Output // Value indexes Tensors
 	Arena   int64    // bytes, without workspaces
+	// Once is how many steps, the first ones, only bring weights into the form that kernels want: with Options.Constant they need not run again.
+	Once int
 	// Compute is the dtype of activations.
 	Compute npu.DType
 }
@@ -97,8 +99,10 @@ type Options struct {
 	Accumulate bool
 	// Recompute keeps only what leaves a block of the model and computes the rest of it again in the backward pass.
 	Recompute bool
-	NoFuse    bool // for comparisons
-	NoReuse   bool // every tensor its own memory, for tests
+	// Constant promises that weights do not change from run to run, so that what is made of them alone is made once and kept: for generation.
+	Constant bool
+	NoFuse   bool // for comparisons
+	NoReuse  bool // every tensor its own memory, for tests
 }
 
 // Build plans a graph for a target: all stages in order. The graph is not changed.
@@ -136,6 +140,9 @@ func Build(g *Graph, t Target, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Compute = o.Compute
+	if o.Constant {
+		p.hoist()
+	}
 	return p, memory(p, t, o)
 }
 

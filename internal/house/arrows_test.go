@@ -37,6 +37,8 @@ var arrows = map[string]string{
 	"optim": "npu",
 
 	"train/data/...":             "npu train/data/...",
+	"train/data/text":            "npu train/data/... train/checkpoint/safetensors", // it maps shards as those are mapped
+	"train/generate":             "npu graph graph/models/llama",
 	"train/checkpoint/...":       "optim train/checkpoint/...",
 	"train/checkpoint/llamafile": "graph/models/llama train/checkpoint/...",
 	"train/telemetry":            "ddp/launch",

@@ -67,6 +67,11 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	if r.Data.BadFiles == "skip" {
 		c.SkipBad = r.Data.BadFileLimit
 	}
+	if r.Model.Name == "llama" {
+		if err := llamaFiles(r, &c, infoOf(trainSet)); err != nil {
+			return c, launch.WithCode(launch.ExitRecipe, err)
+		}
+	}
 	checkpoints(r, &c)
 	return c, nil
 }

@@ -20,6 +20,13 @@ func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
 			return nil, nil, err
 		}
 	}
+	if words[d.Kind] != nil {
+		if train, err = openText(r, root, d.TrainSplit, true); err != nil || !r.Eval.Enabled {
+			return train, nil, err
+		}
+		eval, err = openText(r, root, d.EvalSplit, false)
+		return train, eval, err
+	}
 	if train, err = open(r, root, d.TrainSplit, nil, true); err != nil || !r.Eval.Enabled {
 		return train, nil, err
 	}
@@ -60,6 +67,9 @@ func open(r *recipes.Recipe, root, split string, classes []string, training bool
 		n := d.Samples
 		if !training {
 			n = d.SyntheticEval
+		}
+		if r.Model.Name == "llama" {
+			return syntheticTokens(r, n)
 		}
 		return data.NewSynthetic(r.Run.Seed, n, r.Model.Classes, d.Channels, d.ImageSize, d.ImageSize)
 	}

@@ -2,26 +2,34 @@ package assemble
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/text"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// Llama is the network of a recipe. vocab is the size of the tokenizer's vocabulary, 0 where nobody knows: it serves where the recipe gives neither a size nor a vocabulary,
-// and no vocabulary may be smaller.
-func Llama(r *recipes.Recipe, vocab int) (llama.Config, error) {
-	l := r.Llama
+// Llama is the network of a recipe. tokens is what is known of the ids, and may be empty: its vocabulary serves where the recipe gives neither a size nor a
+// vocabulary, and the model's may not be smaller.
+func Llama(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
+	l, vocab := r.Llama, tokens.Vocab
 	c := llama.Config{Theta: 1e4, NormEps: 1e-5, Tied: true, BOS: -1, EOS: -1, Vocab: vocab}
-	if l.Size != "" {
-		var err error
-		if c, err = llama.Named(l.Size); err != nil {
-			return c, err
-		}
+	var err error
+	switch {
+	case l.Size != "":
+		c, err = llama.Named(l.Size)
+	case l.Dim == 0 && r.Model.InitFrom != "": // the weights say what they are
+		c, err = configOf(r)
+	}
+	if err != nil {
+		return c, err
 	}
 	over := func(p *int, v int) {
 		if v > 0 {
@@ -49,6 +57,9 @@ func Llama(r *recipes.Recipe, vocab int) (llama.Config, error) {
 	if l.Tied != "auto" {
 		c.Tied = l.Tied == "true"
 	}
+	if tokens.Tokenizer != "" {
+		c.BOS, c.EOS = int(tokens.BOS), int(tokens.EOS)
+	}
 	if c.Vocab == 0 {
 		return c, fmt.Errorf("recipes: llama.vocab is not set, and the data does not say how many tokens there are\nhint: set llama.vocab")
 	}
@@ -66,26 +77,16 @@ func Sequence(r *recipes.Recipe) (int, error) {
 	if r.Text.Sequence > 0 {
 		return r.Text.Sequence, nil
 	}
-	c, err := Llama(r, max(r.Llama.Vocab, 1)) // only the context counts here
+	c, err := Llama(r, text.Info{Vocab: 1}) // only the context counts here
 	if c.Context > 0 {
 		return c.Context, nil
 	}
 	return 0, err
 }
 
-// worded is a source that knows the size of its vocabulary.
-type worded interface{ Vocab() int }
-
-func vocabOf(src data.Source) int {
-	if w, ok := src.(worded); ok {
-		return w.Vocab()
-	}
-	return 0
-}
-
 // llamaModel is a Llama with the cross-entropy of the next token.
 func llamaModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
-	c, err := Llama(r, vocabOf(src))
+	c, err := Llama(r, infoOf(src))
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func flops(r *recipes.Recipe, src data.Source) *telemetry.FLOPs {
 	if r.Model.Name != "llama" {
 		return nil
 	}
-	c, err := Llama(r, vocabOf(src))
+	c, err := Llama(r, infoOf(src))
 	if err != nil {
 		return nil
 	}
@@ -119,4 +120,69 @@ func flops(r *recipes.Recipe, src data.Source) *telemetry.FLOPs {
 	}
 	f := telemetry.PaLMFLOPs(float64(n), c.Layers, c.Heads, c.Head(), seq)
 	return &f
+}
+
+// configOf is what the weights that the run starts from say about themselves.
+func configOf(r *recipes.Recipe) (llama.Config, error) {
+	at, err := weightsPath(r)
+	if err != nil {
+		return llama.Config{}, err
+	}
+	m, err := llamafile.Open(at)
+	if err != nil {
+		return llama.Config{}, fmt.Errorf("recipes: model.init_from: %w\nhint: or set llama.size", err)
+	}
+	defer m.Close()
+	return m.Config(), nil
+}
+
+func llamaConfigFile(r *recipes.Recipe, tokens text.Info) ([]byte, error) {
+	c, err := Llama(r, tokens)
+	if err != nil {
+		return nil, err
+	}
+	return llamafile.EncodeConfig(c, safetensors.F32)
+}
+
+// llamaWeights opens weights of any format for a model. What shapes do not tell must agree too, or the numbers would be wrong without a word.
+func llamaWeights(want llama.Config) func(path string) (train.Weights, error) {
+	return func(path string) (train.Weights, error) {
+		m, err := llamafile.Open(path)
+		if errors.Is(err, llamafile.ErrNoConfig) {
+			return train.OpenWeights(path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		has := m.Config()
+		for _, d := range []struct {
+			key       string
+			has, want any
+		}{
+			{"heads", has.Heads, want.Heads}, {"kv_heads", has.KVHeads, want.KVHeads}, {"rope_theta", has.Theta, want.Theta},
+			{"norm_eps", has.NormEps, want.NormEps}, {"rope_factor", has.Scaling, want.Scaling},
+		} {
+			if d.has != d.want {
+				m.Close()
+				return nil, fmt.Errorf("%s was made with %s = %v, the model has %v\nhint: set llama.%s, or leave llama.size out: the weights say what they are", path, d.key, d.has, d.want, d.key)
+			}
+		}
+		return m, nil
+	}
+}
+
+// llamaFiles says how weights are read, and what lies beside them in checkpoints.
+func llamaFiles(r *recipes.Recipe, c *train.Config, tokens text.Info) (err error) {
+	if c.Beside, err = beside(r, tokens); err != nil {
+		return err
+	}
+	model, err := Llama(r, tokens)
+	if err != nil {
+		return err
+	}
+	c.Weights = llamaWeights(model)
+	if c.InitFrom != "" && !goesOn(r) {
+		c.InitFrom, err = weightsPath(r)
+	}
+	return err
 }

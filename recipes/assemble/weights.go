@@ -5,19 +5,20 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/data"
 )
 
 // FindWeights looks whether the weights that the run starts from are there, before anything else is made ready. A run that goes on from a checkpoint of its
 // own does not need them. The error has exit code 66 and says what the recipe says about getting them.
 func FindWeights(r *recipes.Recipe) error {
-	at := r.Model.InitFrom
-	if at == "" || goesOn(r) {
+	if r.Model.InitFrom == "" || goesOn(r) {
 		return nil
 	}
-	_, err := os.Stat(at)
+	_, err := weightsPath(r)
 	if err == nil {
 		return nil
 	}
@@ -26,6 +27,19 @@ func FindWeights(r *recipes.Recipe) error {
 		hint = r.Model.InitHelp
 	}
 	return launch.WithCode(launch.ExitNoInput, fmt.Errorf("recipes: model.init_from: no weights to start from: %w\nhint: %s", err, hint))
+}
+
+// weightsPath finds the weights to start from: where model.init_from says, or among bundled data.
+func weightsPath(r *recipes.Recipe) (string, error) {
+	at := r.Model.InitFrom
+	_, err := os.Stat(at)
+	if err == nil {
+		return at, nil
+	}
+	if bundled, e := data.Locate(at, near(r)...); e == nil && !filepath.IsAbs(at) {
+		return bundled, nil
+	}
+	return "", err
 }
 
 // goesOn says whether there may be a checkpoint to go on from.

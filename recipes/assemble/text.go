@@ -1,0 +1,120 @@
+package assemble
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/text"
+	"github.com/gotrain/gotrain/train/data/text/tokenizer"
+)
+
+// words are the sources of models of language, by data.kind.
+var words = map[string]func(r *recipes.Recipe, root, split string) (*text.Corpus, error){
+	"text":   cutText,
+	"tokens": func(_ *recipes.Recipe, root, split string) (*text.Corpus, error) { return text.OpenShards(root, split) },
+}
+
+// openText opens one part of a text. In evaluation no token is left out; in training the last ones, which fill no sequence, are.
+func openText(r *recipes.Recipe, root, split string, training bool) (data.Source, error) {
+	seq, err := Sequence(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := words[r.Data.Kind](r, root, split)
+	if err != nil {
+		return nil, err
+	}
+	// One document needs nothing to keep it apart from others.
+	return text.NewSource(c, text.SourceOptions{Seq: seq, Documents: r.Text.Apart && c.Documents() != 1, Pad: !training || r.Data.Tail == "pad"})
+}
+
+// cutText tokenises files of a folder, or a single one.
+func cutText(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
+	t, err := Tokenizer(r)
+	if err != nil {
+		return nil, err
+	}
+	pattern := filepath.Join(root, filepath.FromSlash(split))
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("recipes: data.train_split or data.eval_split: %q: %w", split, err)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("recipes: no text at %s\nhint: data.train_split and data.eval_split are names or patterns of files below data.root", pattern)
+	}
+	c, _, err := text.FromText(context.Background(), files, text.Options{
+		Tokenizer: t, Documents: text.Documents{Separator: r.Text.Separator}, BOS: r.Text.BOS && t.BOS() >= 0, EOS: r.Text.EOS && t.EOS() >= 0,
+	})
+	return c, err
+}
+
+// Tokenizer is that of the recipe, found like a data set.
+func Tokenizer(r *recipes.Recipe) (tokenizer.Tokenizer, error) {
+	at, err := tokenizerPath(r)
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.Open(at)
+}
+
+func tokenizerPath(r *recipes.Recipe) (string, error) {
+	at, err := data.Locate(r.Text.Tokenizer, near(r)...)
+	if err != nil {
+		return "", fmt.Errorf("recipes: text.tokenizer: %w", err)
+	}
+	return at, nil
+}
+
+// beside are the files that let other programs read a checkpoint of a Llama as what Hugging Face wrote: what the model is, and its tokenizer.
+func beside(r *recipes.Recipe, tokens text.Info) (map[string][]byte, error) {
+	if r.Model.Name != "llama" {
+		return nil, nil
+	}
+	config, err := llamaConfigFile(r, tokens)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{"config.json": config}
+	if r.Data.Kind != "text" {
+		return out, nil
+	}
+	at, err := tokenizerPath(r)
+	if err != nil {
+		return nil, err
+	}
+	files, err := tokenizer.Files(at)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if out[filepath.Base(f)], err = os.ReadFile(f); err != nil {
+			return nil, fmt.Errorf("recipes: text.tokenizer: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// infoOf is what a source knows of its ids.
+func infoOf(src data.Source) text.Info {
+	if s, ok := src.(*text.Source); ok {
+		return s.Corpus().Info()
+	}
+	return text.Info{}
+}
+
+// syntheticTokens are sequences that mean nothing.
+func syntheticTokens(r *recipes.Recipe, n int) (data.Source, error) {
+	seq, err := Sequence(r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := Llama(r, text.Info{})
+	if err != nil {
+		return nil, err
+	}
+	return data.NewSyntheticTokens(r.Run.Seed, n, c.Vocab, seq)
+}

@@ -1,0 +1,187 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gotrain/gotrain/graph/models/llama"
+)
+
+// Stats says how long a run took.
+type Stats struct {
+	Prompt, Written int           // tokens of all texts
+	Reading         time.Duration // of the prompts
+	Writing         time.Duration // of all tokens but each text's first, which comes with its prompt
+	Steps           int           // tokens of the longest text
+}
+
+// PerSecond is how many tokens of all texts were made in a second; 0 where there were none.
+func (s Stats) PerSecond() float64 {
+	if s.Writing <= 0 || s.Written <= 0 {
+		return 0
+	}
+	return float64(s.Written) / s.Writing.Seconds()
+}
+
+// text is one that is being written.
+type text struct {
+	*sampler
+	length int   // tokens read so far
+	next   int32 // the newest token, not yet read
+	left   int   // tokens still to write
+	done   bool
+}
+
+// Run continues prompts, at most Options.Texts of them, by up to limit tokens each. emit is called for each new token as it is chosen, texts in order. A text ends before a token
+// that ends texts (Config.EOS, and Config.BOS, which begins another one), or when its room is used up. Run may be called again; it starts anew.
+func (g *Generator) Run(ctx context.Context, prompts [][]int32, s Sampling, limit int, emit func(text int, id int32)) (st Stats, err error) {
+	texts, err := g.start(prompts, s, limit)
+	if err != nil {
+		return st, err
+	}
+	begin := time.Now()
+	if err := g.read(ctx, prompts, texts); err != nil {
+		return st, err
+	}
+	for _, p := range prompts {
+		st.Prompt += len(p)
+	}
+	st.Reading = time.Since(begin)
+	for {
+		if err := g.choose(texts, emit, &st); err != nil {
+			return st, err
+		}
+		if over(texts) {
+			st.Writing = time.Since(begin) - st.Reading
+			return st, nil
+		}
+		if err := context.Cause(ctx); err != nil {
+			st.Writing = time.Since(begin) - st.Reading
+			return st, err
+		}
+		if err := g.write(ctx, texts); err != nil {
+			return st, err
+		}
+		st.Steps++
+	}
+}
+
+func over(texts []*text) bool {
+	for _, t := range texts {
+		if !t.done {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *Generator) start(prompts [][]int32, s Sampling, limit int) ([]*text, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if len(prompts) == 0 || len(prompts) > g.opt.Texts {
+		return nil, fmt.Errorf("generate: %d prompts, and room for %d texts", len(prompts), g.opt.Texts)
+	}
+	var texts []*text
+	for i, p := range prompts {
+		if len(p) == 0 {
+			return nil, fmt.Errorf("generate: prompt %d is empty\nhint: begin with the token that begins a text", i)
+		}
+		if len(p) > g.opt.Room {
+			return nil, fmt.Errorf("generate: prompt %d has %d tokens, and there is room for %d", i, len(p), g.opt.Room)
+		}
+		for j, id := range p {
+			if id < 0 || int(id) >= g.config.Vocab {
+				return nil, fmt.Errorf("generate: prompt %d: token %d is %d, outside the vocabulary of %d\nhint: the tokenizer does not belong to the model", i, j, id, g.config.Vocab)
+			}
+		}
+		texts = append(texts, &text{sampler: newSampler(s, i), left: limit, done: limit <= 0})
+	}
+	return texts, nil
+}
+
+// read runs the prompts through the model, some tokens of all texts at a time. The logits that count are those after each text's last token.
+func (g *Generator) read(ctx context.Context, prompts [][]int32, texts []*text) error {
+	longest := 0
+	for _, p := range prompts {
+		longest = max(longest, len(p))
+	}
+	for at := 0; at < longest; {
+		p := g.prompt
+		if longest-at == 1 {
+			p = g.step
+		}
+		p.clear()
+		ends := make([]bool, len(prompts))
+		for i, ids := range prompts {
+			for j := range min(p.width, len(ids)-at) {
+				p.put(i, j, ids[at+j], at+j)
+				texts[i].length++
+				ends[i] = at+j == len(ids)-1
+			}
+		}
+		if err := g.forward(ctx, p); err != nil {
+			return err
+		}
+		for i, end := range ends {
+			if end {
+				copy(g.logits(i), p.logits(i, g.config.Vocab))
+			}
+		}
+		at += p.width
+	}
+	return nil
+}
+
+// choose takes the next token of each text.
+func (g *Generator) choose(texts []*text, emit func(int, int32), st *Stats) error {
+	for i, t := range texts {
+		if t.done {
+			continue
+		}
+		id, err := t.pick(g.logits(i))
+		if err != nil {
+			return fmt.Errorf("%w (text %d, after %d tokens)", err, i, t.length)
+		}
+		if ends(g.config, id) {
+			t.done = true
+			continue
+		}
+		t.next = id
+		emit(i, id)
+		st.Written++
+		if t.left--; t.left == 0 || t.length == g.opt.Room {
+			t.done = true
+		}
+	}
+	return nil
+}
+
+func ends(c llama.Config, id int32) bool {
+	return int(id) == c.EOS && c.EOS >= 0 || int(id) == c.BOS && c.BOS >= 0
+}
+
+// write runs each text's newest token through the model.
+func (g *Generator) write(ctx context.Context, texts []*text) error {
+	p := g.step
+	p.clear()
+	for i, t := range texts {
+		if !t.done {
+			p.put(i, 0, t.next, t.length)
+			t.length++
+		}
+	}
+	if err := g.forward(ctx, p); err != nil {
+		return err
+	}
+	for i, t := range texts {
+		if !t.done {
+			copy(g.logits(i), p.logits(i, g.config.Vocab))
+		}
+	}
+	return nil
+}
+
+var errClosed = errors.New("generate: the generator is closed")

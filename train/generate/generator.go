@@ -1,0 +1,191 @@
+package generate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"unsafe"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Weights are the parameters of a model by name, as float32 in the order of the model.
+type Weights interface {
+	Shape(name string) (shape []int, ok bool)
+	Read(name string, dst []float32) error
+}
+
+// Options say where and how much. The zero value of a field is what its comment says.
+type Options struct {
+	Device  string    // family; "": cpu where it can be opened, else ref with a warning
+	Threads int       // compute threads; 0: all cores of this process
+	Compute npu.DType // of activations and weights: F32 or BF16, which needs half the memory traffic; F32
+	Texts   int       // written at the same time; 1
+	Room    int       // tokens of a text, prompt included; the model's context
+	Chunk   int       // tokens of each prompt that are read at a time; 64
+}
+
+// Generator is a model on a device. It is used by one goroutine.
+type Generator struct {
+	config       llama.Config
+	opt          Options
+	dev          npu.Device
+	stream       npu.Stream
+	prompt, step *program
+	bufs         []npu.Buffer
+	newest       []float32 // logits [Texts V]
+}
+
+// New reads the weights and prepares the programs. The Generator must be closed. w is not needed afterwards.
+func New(w Weights, c llama.Config, o Options) (*Generator, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	o.Texts, o.Chunk = max(o.Texts, 1), max(o.Chunk, 0)
+	if o.Room <= 0 {
+		o.Room = c.Context
+	}
+	if o.Chunk == 0 {
+		o.Chunk = min(64, o.Room)
+	}
+	if o.Compute == npu.Invalid {
+		o.Compute = npu.F32
+	}
+	g := &Generator{config: c, opt: o, newest: make([]float32, o.Texts*c.Vocab)}
+	if err := g.open(w); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+func (g *Generator) open(w Weights) (err error) {
+	if g.dev, err = openDevice(g.opt); err != nil {
+		return err
+	}
+	if g.stream, err = g.dev.NewStream("compute"); err != nil {
+		return err
+	}
+	// One token at a time is what matters, so that program decides how weights lie.
+	if g.step, err = g.compile(1, nil); err != nil {
+		return err
+	}
+	if g.prompt, err = g.compile(g.opt.Chunk, g.step.prog.Layouts()); err != nil {
+		return err
+	}
+	var mem graph.Memory
+	for _, x := range g.step.prog.Weights() {
+		at, err := g.alloc(x.Bytes)
+		if err != nil {
+			return err
+		}
+		mem.Weights = append(mem.Weights, at)
+	}
+	for _, s := range g.step.prog.States() {
+		at, err := g.alloc(s.Bytes)
+		if err != nil {
+			return err
+		}
+		mem.States = append(mem.States, at)
+	}
+	if err := g.fill(w, mem); err != nil {
+		return err
+	}
+	for _, p := range []*program{g.step, g.prompt} {
+		if err := p.bind(mem); err != nil {
+			return err
+		}
+		if err := p.prog.Prepare(g.stream); err != nil {
+			return err
+		}
+	}
+	return g.stream.Sync(context.Background())
+}
+
+func openDevice(o Options) (npu.Device, error) {
+	n := npu.Options{Threads: o.Threads}
+	if o.Device != "" {
+		return npu.Open(o.Device, n)
+	}
+	dev, err := npu.Open("cpu", n)
+	if err == nil {
+		return dev, nil
+	}
+	slog.Warn("the cpu device cannot be opened; computing with plain Go, which is correct and very slow", "reason", err)
+	return npu.Open("ref", n)
+}
+
+func (g *Generator) alloc(n int64) (npu.Ptr, error) {
+	b, err := g.dev.Alloc(n)
+	if err != nil {
+		return npu.Ptr{}, fmt.Errorf("generate: %d bytes on %s: %w", n, g.dev.Info().Name, err)
+	}
+	g.bufs = append(g.bufs, b)
+	return npu.Ptr{Buf: b}, nil
+}
+
+// fill copies the weights to the device, one tensor at a time.
+func (g *Generator) fill(w Weights, mem graph.Memory) (err error) {
+	mover := graph.NewMover(g.dev, g.stream)
+	defer func() { err = errors.Join(err, mover.Close()) }()
+	for i, x := range g.step.prog.Weights() {
+		shape, ok := w.Shape(x.Name)
+		if !ok {
+			return fmt.Errorf("generate: the weights lack %s", x.Name)
+		}
+		if !npu.Shape(shape).Equal(x.Desc.Shape) {
+			return fmt.Errorf("generate: %s is %v in the weights, %v in the model\nhint: the configuration does not belong to them", x.Name, shape, x.Desc.Shape)
+		}
+		v := make([]float32, x.Desc.Shape.Elems())
+		if err := w.Read(x.Name, v); err != nil {
+			return fmt.Errorf("generate: %w", err)
+		}
+		if err := mover.In(context.Background(), mem.Weights[i], x.Desc, bytesOf(v)); err != nil {
+			return fmt.Errorf("generate: %s: %w", x.Name, err)
+		}
+	}
+	return nil
+}
+
+// WeightBytes is what one token must read: every weight that takes part in a product, in the form in which it is kept.
+func (g *Generator) WeightBytes() int64 {
+	n := g.config.Params()
+	if !g.config.Tied {
+		n -= int64(g.config.Vocab) * int64(g.config.Dim)
+	}
+	return n * int64(g.opt.Compute.Size())
+}
+
+// Info tells of the device.
+func (g *Generator) Info() npu.Info { return g.dev.Info() }
+
+func (g *Generator) logits(text int) []float32 {
+	return g.newest[text*g.config.Vocab:][:g.config.Vocab]
+}
+
+// Close releases everything. Idempotent.
+func (g *Generator) Close() error {
+	var errs []error
+	for _, p := range []*program{g.prompt, g.step} {
+		if p != nil {
+			errs = append(errs, p.prog.Close())
+		}
+	}
+	for _, b := range g.bufs {
+		errs = append(errs, b.Free())
+	}
+	if g.stream != nil {
+		errs = append(errs, g.stream.Close())
+	}
+	if g.dev != nil {
+		errs = append(errs, g.dev.Close())
+	}
+	g.prompt, g.step, g.bufs, g.stream, g.dev = nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+func bytesOf[T float32 | int32](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}

@@ -1,0 +1,92 @@
+package generate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// program reads width tokens of each text.
+type program struct {
+	prog                 *graph.Program
+	width                int
+	tokens, pos, last    []int32 // [texts width], [texts width], [texts]
+	inTokens, inPos, end npu.Ptr
+	out                  npu.Ptr
+	host                 []float32 // logits [texts V]
+}
+
+func (g *Generator) compile(width int, layouts map[string]npu.Layout) (*program, error) {
+	n := g.opt.Texts
+	b := graph.New(graph.ForEval())
+	in := llama.Step{Tokens: b.Input("tokens", npu.I32, n, width), Pos: b.Input("pos", npu.I32, n, width), Last: b.Input("last", npu.I32, n)}
+	b.Output("logits", g.config.Decode(b, in, g.opt.Room))
+	prog, err := graph.Compile(b, g.dev, graph.Options{Compute: g.opt.Compute, Constant: true, Layouts: layouts})
+	if err != nil {
+		return nil, err
+	}
+	return &program{
+		prog: prog, width: width, tokens: make([]int32, n*width), pos: make([]int32, n*width), last: make([]int32, n), host: make([]float32, n*g.config.Vocab),
+	}, nil
+}
+
+func (p *program) bind(mem graph.Memory) error {
+	if err := p.prog.Bind(mem); err != nil {
+		return err
+	}
+	p.inTokens, _, _ = p.prog.Input("tokens")
+	p.inPos, _, _ = p.prog.Input("pos")
+	p.end, _, _ = p.prog.Input("last")
+	at, d, ok := p.prog.Output("logits")
+	if !ok || d.DType != npu.F32 {
+		return fmt.Errorf("generate: the logits are %v, want f32", d)
+	}
+	p.out = at
+	return nil
+}
+
+// clear says that no text has a token.
+func (p *program) clear() {
+	for i := range p.pos {
+		p.tokens[i], p.pos[i] = 0, -1
+	}
+	for i := range p.last {
+		p.last[i] = int32(i * p.width)
+	}
+}
+
+// put gives a text its token j, which stands at a place. The last one put is the newest.
+func (p *program) put(text, j int, id int32, place int) {
+	at := text*p.width + j
+	p.tokens[at], p.pos[at], p.last[text] = id, int32(place), int32(at)
+}
+
+func (p *program) logits(text, vocab int) []float32 { return p.host[text*vocab:][:vocab] }
+
+// forward runs a program and waits for its logits.
+func (g *Generator) forward(ctx context.Context, p *program) error {
+	if g.stream == nil {
+		return errClosed
+	}
+	for _, in := range []struct {
+		at npu.Ptr
+		v  []int32
+	}{{p.inTokens, p.tokens}, {p.inPos, p.pos}, {p.end, p.last}} {
+		if in.at.IsNil() { // a program that does not read it
+			continue
+		}
+		if err := g.stream.CopyIn(in.at, bytesOf(in.v)); err != nil {
+			return err
+		}
+	}
+	if err := p.prog.Run(g.stream, false, nil); err != nil {
+		return err
+	}
+	if err := g.stream.CopyOut(bytesOf(p.host), p.out); err != nil {
+		return err
+	}
+	return g.stream.Sync(context.WithoutCancel(ctx))
+}

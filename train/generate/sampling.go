@@ -1,0 +1,128 @@
+package generate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Sampling says how a token is chosen. The zero value takes the likeliest.
+type Sampling struct {
+	Temperature float64 // logits are divided by it; 0: the likeliest token, always
+	TopK        int     // only the k likeliest are considered; 0: all
+	TopP        float64 // of those, the fewest that have this probability together; 0 or 1: all
+	Seed        uint64  // text i draws from the stream (Seed, i)
+}
+
+// Check names every fault at once.
+func (s Sampling) Check() error {
+	var bad []string
+	if !(s.Temperature >= 0) || math.IsInf(s.Temperature, 0) {
+		bad = append(bad, fmt.Sprintf("the temperature is %g, want 0 or above", s.Temperature))
+	}
+	if s.TopK < 0 {
+		bad = append(bad, fmt.Sprintf("top-k is %d, want 0 (all) or above", s.TopK))
+	}
+	if !(s.TopP >= 0 && s.TopP <= 1) {
+		bad = append(bad, fmt.Sprintf("top-p is %g, want 0 … 1", s.TopP))
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("generate: %s", join(bad))
+	}
+	return nil
+}
+
+func join(s []string) (out string) {
+	for i, x := range s {
+		if i > 0 {
+			out += "; "
+		}
+		out += x
+	}
+	return out
+}
+
+// choice is a token that may be drawn.
+type choice struct {
+	id int32
+	p  float64
+}
+
+// sampler draws for one text. It keeps its memory from token to token.
+type sampler struct {
+	Sampling
+	r    *rand.Rand
+	some []choice
+}
+
+func newSampler(s Sampling, text int) *sampler {
+	return &sampler{Sampling: s, r: rand.New(rand.NewPCG(s.Seed, uint64(text)))}
+}
+
+// pick chooses a token. Of equal logits the lowest id comes first. It fails where a logit is no number.
+func (s *sampler) pick(logits []float32) (int32, error) {
+	best, top := -1, math.Inf(-1)
+	for i, v := range logits {
+		if v != v {
+			return 0, fmt.Errorf("generate: the logit of token %d is not a number\nhint: the weights are damaged, or do not fit the model", i)
+		}
+		if float64(v) > top {
+			best, top = i, float64(v)
+		}
+	}
+	if best < 0 {
+		return 0, fmt.Errorf("generate: all logits are -inf")
+	}
+	if s.Temperature == 0 || s.TopK == 1 {
+		return int32(best), nil
+	}
+	s.weigh(logits, top)
+	u := s.r.Float64() * s.narrow()
+	for _, c := range s.some {
+		if u -= c.p; u < 0 {
+			return c.id, nil
+		}
+	}
+	return s.some[len(s.some)-1].id, nil
+}
+
+// weigh lists tokens with their probabilities, relative to the likeliest. What is below a millionth of a millionth of it is never drawn.
+func (s *sampler) weigh(logits []float32, top float64) {
+	s.some = s.some[:0]
+	floor := top - 27.6*s.Temperature
+	for i, v := range logits {
+		if float64(v) >= floor {
+			s.some = append(s.some, choice{int32(i), math.Exp((float64(v) - top) / s.Temperature)})
+		}
+	}
+}
+
+// narrow keeps what top-k and top-p leave, and returns the sum of what is left.
+func (s *sampler) narrow() float64 {
+	sum := func() (t float64) {
+		for _, c := range s.some {
+			t += c.p
+		}
+		return t
+	}
+	if s.TopK == 0 && (s.TopP == 0 || s.TopP == 1) {
+		return sum()
+	}
+	slices.SortFunc(s.some, func(a, b choice) int { return cmp.Or(cmp.Compare(b.p, a.p), cmp.Compare(a.id, b.id)) })
+	if s.TopK > 0 && s.TopK < len(s.some) {
+		s.some = s.some[:s.TopK]
+	}
+	total := sum()
+	if s.TopP > 0 && s.TopP < 1 {
+		kept := 0.0
+		for i, c := range s.some {
+			if kept += c.p; kept >= s.TopP*total {
+				s.some = s.some[:i+1]
+				return kept
+			}
+		}
+	}
+	return total
+}
