@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	cacheSlots = 1 << 15
+	cacheSlots = 1 << 16
 	cacheWord  = 48 // bytes of the longest word that is kept
 )
 

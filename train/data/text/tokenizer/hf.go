@@ -105,7 +105,7 @@ func buildHF(raw, config []byte) (*model, error) {
 	if err := m.hfVocab(f, split); err != nil {
 		return nil, err
 	}
-	if err := m.hfAddedTokens(f.Added); err != nil {
+	if err := m.hfAddedTokens(f.Added, f.Model.Vocab); err != nil {
 		return nil, fmt.Errorf("added_tokens: %w", err)
 	}
 	if err := m.hfDecoder(f.Decoder); err != nil {
@@ -261,11 +261,14 @@ func (m *model) hfMerges(f *hfFile, splitSpaces bool) error {
 }
 
 // hfAddedTokens sorts added tokens into those found in text as it is and in text as it is normalised, in Encode (only tokens that are not special) and in EncodeSpecial.
-func (m *model) hfAddedTokens(added []hfAdded) error {
+func (m *model) hfAddedTokens(added []hfAdded, vocab map[string]int32) error {
 	var raw, inner [2][]fixed
 	for _, a := range added {
 		if a.Content == "" {
 			return fmt.Errorf("token %d is empty", a.ID)
+		}
+		if id, ok := vocab[a.Content]; ok && id != a.ID {
+			return fmt.Errorf("%q has id %d, but %d in vocab", a.Content, a.ID, id)
 		}
 		if m.roles[a.ID] == rolePlain && m.text[a.ID] != a.Content && m.text[a.ID] != strings.ReplaceAll(a.Content, "▁", " ") {
 			return fmt.Errorf("%q has id %d, which is %q in vocab", a.Content, a.ID, m.text[a.ID])

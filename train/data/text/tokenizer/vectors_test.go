@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
@@ -96,5 +97,12 @@ func TestLlama2C(t *testing.T) {
 		if d := string(tok.Decode(nil, got)); d != text {
 			t.Errorf("%q came back as %q", text, d)
 		}
+	}
+}
+
+func wantError(t testing.TB, err error, part string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) {
+		t.Errorf("error %v, want one with %q", err, part)
 	}
 }
