@@ -51,6 +51,9 @@ func (a *app) warn(r *recipes.Recipe) {
 }
 
 // printJSON prints a value for programs.
+// printLine is printJSON on one line, for lists of objects that are read line by line.
+func (a *app) printLine(v any) error { return json.NewEncoder(a.out).Encode(v) }
+
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.out)
 	e.SetIndent("", "  ")

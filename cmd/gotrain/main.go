@@ -71,7 +71,7 @@ with --set section.key=value.
 	}
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(), a.tokenizeCmd(), a.versionCmd(), a.docsCmd())
+	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(), a.generateCmd(), a.tokenizeCmd(), a.versionCmd(), a.docsCmd())
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
 }

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
+	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/text/tokenizer"
+	"github.com/gotrain/gotrain/train/generate"
+)
+
+// generateFlags are what the verb takes.
+type generateFlags struct {
+	prompts           []string
+	file, tokenizer   string
+	config            string
+	limit, room       int
+	dtype, device     string
+	threads           int
+	sampling          generate.Sampling
+	noBOS, asJSON     bool
+	special, noPrompt bool
+}
+
+func (a *app) generateCmd() *cobra.Command {
+	var f generateFlags
+	c := &cobra.Command{
+		Use:   "generate MODEL",
+		Short: "Write text with a Llama",
+		Long: `Write text with a Llama. MODEL is a checkpoint, a folder of several (the newest good one is taken) or the folder of a run; a Hugging Face folder; one with
+Meta's names; or a .bin of llama2.c. The tokenizer is the one that lies beside the weights, unless --tokenizer names another.
+
+With one prompt the text appears as it is written. Several prompts (--prompt again, or --prompts with a file of one a line, - for standard input) are written at
+the same time, which costs hardly more than one, and printed one after the other. The text goes to standard output, everything else to standard error.
+
+Without --temperature 0 tokens are drawn; the same seed draws the same text.`,
+		Example: `  gotrain generate runs/llama-finetune --prompt "ROMEO:"
+  gotrain generate stories260k --prompt "Once upon a time" --temperature 0 --tokens 200
+  gotrain generate ~/models/Llama-3.2-1B --dtype bf16 --prompt "The capital of France is" --top-k 50
+  gotrain generate model.bin --tokenizer tokenizer.bin --prompts prompts.txt --json | jq -r .text`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+			defer stop()
+			return a.generate(ctx, args[0], &f, c.InOrStdin())
+		},
+	}
+	fl := c.Flags()
+	fl.StringArrayVarP(&f.prompts, "prompt", "p", nil, "`text` to go on from; may be given several times; none: a text from its begin")
+	fl.StringVar(&f.file, "prompts", "", "`file` of prompts, one a line; - is standard input")
+	fl.IntVarP(&f.limit, "tokens", "n", 256, "tokens to write at most")
+	fl.Float64VarP(&f.sampling.Temperature, "temperature", "t", 0.8, "0: always the likeliest token; higher: more surprise")
+	fl.IntVar(&f.sampling.TopK, "top-k", 0, "draw from the k likeliest tokens only; 0: from all")
+	fl.Float64Var(&f.sampling.TopP, "top-p", 0.95, "draw from the likeliest tokens that have this probability together; 1: from all")
+	fl.Uint64Var(&f.sampling.Seed, "seed", 1, "seed of the draws")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "tokenizer `file` or folder; empty: the one beside the weights")
+	fl.StringVar(&f.config, "config", "", "`file` that says what the model is (config.json, params.json), for weights that have none beside them")
+	fl.BoolVar(&f.special, "special", false, "text in prompts that spells a special token, such as <|eot_id|>, is that token")
+	fl.BoolVar(&f.noBOS, "no-bos", false, "do not put the token that begins texts before a prompt")
+	fl.BoolVar(&f.noPrompt, "no-echo", false, "do not print the prompt before the text")
+	fl.IntVar(&f.room, "room", 0, "tokens of a text, prompt included; 0: as many as are asked for, up to the model's context")
+	fl.StringVar(&f.dtype, "dtype", "f32", "type of weights and activations: f32, or bf16, which reads half as much memory for a token")
+	fl.StringVar(&f.device, "device", "auto", "auto, cpu or ref")
+	fl.IntVar(&f.threads, "threads", 0, "compute threads; 0: all cores")
+	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object a prompt, with the text, the tokens and the speed")
+	c.MarkFlagsMutuallyExclusive("prompt", "prompts")
+	return c
+}
+
+// findModel accepts the folder of a run for its checkpoints, and the name of bundled weights.
+func findModel(path string) string {
+	if _, err := os.Stat(filepath.Join(path, "checkpoints")); err == nil {
+		return filepath.Join(path, "checkpoints")
+	}
+	if _, err := os.Stat(path); err != nil {
+		if at, err := data.Locate(path); err == nil {
+			return at
+		}
+	}
+	return path
+}
+
+func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin io.Reader) error {
+	begin := time.Now()
+	path = findModel(path)
+	m, err := openLlama(ctx, path, f.config)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	t, err := f.openTokenizer(ctx, path, m)
+	if err != nil {
+		return err
+	}
+	texts, err := f.texts(stdin)
+	if err != nil {
+		return err
+	}
+	prompts, err := f.encode(t, texts)
+	if err != nil {
+		return err
+	}
+	g, err := f.open(m, prompts)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	info := g.Info()
+	fmt.Fprintf(a.err, "%s, %d parameters in %s on %s (%s), ready in %v\n", m.Format(), m.Config().Params(), f.dtype, info.Name, info.Detail, time.Since(begin).Round(time.Millisecond))
+
+	w := writer{f: f, t: t, texts: texts, out: bufio.NewWriter(a.out), live: len(prompts) == 1 && !f.asJSON}
+	stats, err := w.write(ctx, g, prompts)
+	if e := w.out.Flush(); err == nil {
+		err = e
+	}
+	if errors.Is(err, context.Canceled) {
+		err = launch.WithCode(launch.ExitStopped, errors.New("stopped on request"))
+	}
+	if stats.Written > 0 {
+		fmt.Fprintf(a.err, "%d tokens read in %v, %d written at %.1f tok/s", stats.Prompt, stats.Reading.Round(time.Millisecond), stats.Written, stats.PerSecond())
+		if s := stats.Writing.Seconds(); s > 0 && stats.Steps > 0 {
+			fmt.Fprintf(a.err, ", weights read at %.1f GB/s", float64(g.WeightBytes())*float64(stats.Steps)/s/1e9)
+		}
+		fmt.Fprintln(a.err)
+	}
+	return err
+}
+
+// openTokenizer opens the tokenizer and checks that it belongs to the model.
+func (f *generateFlags) openTokenizer(ctx context.Context, path string, m llamafile.Model) (tokenizer.Tokenizer, error) {
+	at := f.tokenizer
+	if at == "" {
+		at = path
+		if isCheckpoint(path) {
+			c, _, err := load(ctx, path)
+			if err != nil {
+				return nil, err
+			}
+			at = c.Path
+			c.Close()
+		} else if st, err := os.Stat(path); err == nil && !st.IsDir() {
+			at = filepath.Dir(path)
+		}
+	}
+	t, err := tokenizer.Open(at)
+	if err != nil {
+		if f.tokenizer == "" {
+			err = fmt.Errorf("%w\nhint: name the tokenizer with --tokenizer", err)
+		}
+		return nil, launch.WithCode(launch.ExitNoInput, err)
+	}
+	if v := m.Config().Vocab; t.Vocab() > v {
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("the tokenizer at %s has %d tokens, the model a vocabulary of %d\nhint: name the one that belongs to the model with --tokenizer", at, t.Vocab(), v))
+	}
+	return t, nil
+}
+
+// texts are the prompts as text.
+func (f *generateFlags) texts(stdin io.Reader) ([]string, error) {
+	if f.file == "" {
+		if len(f.prompts) == 0 {
+			return []string{""}, nil
+		}
+		return f.prompts, nil
+	}
+	in := stdin
+	if f.file != "-" {
+		r, err := os.Open(f.file)
+		if err != nil {
+			return nil, launch.WithCode(launch.ExitNoInput, err)
+		}
+		defer r.Close()
+		in = r
+	}
+	var out []string
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if s := strings.TrimRight(lines.Text(), "\r"); s != "" {
+			out = append(out, s)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s: %w", f.file, err))
+	}
+	if len(out) == 0 {
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s has no prompts", f.file))
+	}
+	return out, nil
+}
+
+func (f *generateFlags) encode(t tokenizer.Tokenizer, texts []string) ([][]int32, error) {
+	var out [][]int32
+	for i, s := range texts {
+		var ids []int32
+		if !f.noBOS && t.BOS() >= 0 {
+			ids = append(ids, t.BOS())
+		}
+		if sp, ok := t.(tokenizer.SpecialEncoder); ok && f.special {
+			ids = sp.EncodeSpecial(ids, s)
+		} else {
+			ids = t.Encode(ids, s)
+		}
+		if len(ids) == 0 {
+			return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("prompt %d is empty, and there is no token that begins a text\nhint: give a prompt", i+1))
+		}
+		out = append(out, ids)
+	}
+	return out, nil
+}
+
+func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Generator, error) {
+	dtype, err := npu.ParseDType(f.dtype)
+	if err != nil || dtype != npu.F32 && dtype != npu.BF16 {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype %s: f32 or bf16", f.dtype))
+	}
+	if err := f.sampling.Check(); err != nil {
+		return nil, launch.WithCode(launch.ExitUsage, err)
+	}
+	if f.limit < 1 {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--tokens %d: at least 1", f.limit))
+	}
+	longest := 0
+	for _, p := range prompts {
+		longest = max(longest, len(p))
+	}
+	c := m.Config()
+	room := f.room
+	if room == 0 {
+		room = min(longest+f.limit, c.Context)
+	}
+	if room > c.Context {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--room %d is more than the context of the model, %d", room, c.Context))
+	}
+	o := generate.Options{Threads: f.threads, Compute: dtype, Texts: len(prompts), Room: room}
+	if f.device != "auto" {
+		o.Device = f.device
+	}
+	return generate.New(m, c, o)
+}
+
+// writer prints texts: a single one as it comes, several when all are written.
+type writer struct {
+	f     *generateFlags
+	t     tokenizer.Tokenizer
+	texts []string
+	out   *bufio.Writer
+	live  bool
+}
+
+func (w *writer) write(ctx context.Context, g *generate.Generator, prompts [][]int32) (generate.Stats, error) {
+	ids := make([][]int32, len(prompts))
+	stream := tokenizer.NewStream(w.t)
+	say := func(b []byte) { w.out.Write(b) }
+	if w.live { // the stream must hear the prompt, for what follows depends on it
+		var echo []byte
+		for _, id := range prompts[0] {
+			echo = stream.Push(echo, id)
+		}
+		if !w.f.noPrompt {
+			say(echo)
+		}
+		w.out.Flush()
+	}
+	stats, err := g.Run(ctx, prompts, w.f.sampling, w.f.limit, func(i int, id int32) {
+		ids[i] = append(ids[i], id)
+		if w.live {
+			if b := stream.Push(nil, id); len(b) > 0 {
+				say(b)
+				w.out.Flush() // its error stays and comes at the end
+			}
+		}
+	})
+	if w.live {
+		say(append(stream.Flush(nil), '\n'))
+		return stats, err
+	}
+	for i := range ids {
+		if e := w.print(i, prompts[i], ids[i], stats); e != nil {
+			return stats, errors.Join(err, e)
+		}
+	}
+	return stats, err
+}
+
+// print writes one of several texts.
+func (w *writer) print(i int, prompt, ids []int32, stats generate.Stats) error {
+	whole := string(w.t.Decode(nil, append(append([]int32{}, prompt...), ids...)))
+	before := string(w.t.Decode(nil, prompt))
+	after := strings.TrimPrefix(whole, before)
+	if w.f.asJSON {
+		a := &app{out: w.out}
+		return a.printLine(map[string]any{
+			"prompt": w.texts[i], "text": after, "prompt_tokens": prompt, "tokens": ids, "tokens_per_second": stats.PerSecond(),
+		})
+	}
+	if w.f.noPrompt {
+		whole = after
+	}
+	if i > 0 {
+		fmt.Fprintln(w.out, "---")
+	}
+	_, err := fmt.Fprintln(w.out, whole)
+	return err
+}
