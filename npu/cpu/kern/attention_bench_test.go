@@ -5,16 +5,26 @@ package kern_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-// bestRun binds op to random memory and gives the least time of b.N runs with one thread.
+// processorTime is that of the calling thread: on a busy machine it says more than the clock.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return time.Duration(t.Nano())
+}
+
+// bestRun binds op to random memory and gives the least processor time of b.N runs with one thread.
 func bestRun(b *testing.B, op npu.Op) time.Duration {
 	call, ok := kern.Prepare(op)
 	if !ok {
@@ -42,14 +52,16 @@ func bestRun(b *testing.B, op npu.Op) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	best := time.Duration(0)
 	b.ResetTimer()
 	for i := range b.N + 1 {
-		start := time.Now()
+		start := processorTime()
 		if err := cmd.Run(1); err != nil {
 			b.Fatal(err)
 		}
-		if took := time.Since(start); i > 0 && (best == 0 || took < best) { // the first touches memory
+		if took := processorTime() - start; i > 0 && (best == 0 || took < best) { // the first touches memory
 			best = took
 		}
 	}

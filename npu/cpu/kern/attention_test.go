@@ -90,6 +90,11 @@ func TestAttention(t *testing.T) {
 		for _, dt := range acts {
 			t.Run(fmt.Sprintf("%s/%s", a, dt), func(t *testing.T) { a.check(t, dt) })
 		}
+		t.Run(fmt.Sprintf("%s/no_amx", a), func(t *testing.T) {
+			kern.Tiles(false)
+			defer kern.Tiles(true)
+			a.check(t, npu.BF16)
+		})
 	}
 }
 

@@ -19,6 +19,9 @@ func Kinds() map[string]bool {
 	return k
 }
 
+// Tiles allows and forbids the use of AMX.
+func Tiles(on bool) { tilesOff = !on }
+
 // Small tensors must be split too, to see that it makes no difference.
 func init() { setGrain(1) }
 
