@@ -37,7 +37,8 @@ func (m *model) token(dst []byte, id int32, begin bool) ([]byte, bool) {
 type Stream struct {
 	t     Tokenizer
 	begin bool
-	held  []byte // an unfinished character
+	prev  [2]int32 // of a tokenizer that is not ours: the last token, and room for the next
+	held  []byte   // an unfinished character
 }
 
 // NewStream begins a text.
@@ -47,8 +48,15 @@ func NewStream(t Tokenizer) *Stream { return &Stream{t: t, begin: true} }
 func (s *Stream) Push(dst []byte, id int32) []byte {
 	if m, ok := s.t.(*model); ok {
 		s.held, s.begin = m.token(s.held, id, s.begin)
-	} else { // another implementation: a BOS before it keeps its space apart
-		s.held = s.t.Decode(s.held, []int32{id})
+	} else { // another implementation: what the token adds to the one before
+		s.prev[1] = id
+		if s.begin {
+			s.held = s.t.Decode(s.held, s.prev[1:])
+		} else {
+			both := s.t.Decode(nil, s.prev[:])
+			s.held = append(s.held, both[len(s.t.Decode(nil, s.prev[:1])):]...)
+		}
+		s.begin, s.prev[0] = false, id
 	}
 	i := 0
 	for i < len(s.held) && utf8.FullRune(s.held[i:]) {
