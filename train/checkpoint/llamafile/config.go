@@ -150,10 +150,10 @@ func parseConfig(raw []byte) (c llama.Config, eos []int, err error) {
 	if err := h.rope(&c); err != nil {
 		return c, nil, err
 	}
-	if c.Heads > 0 && c.HeadDim == c.Dim/c.Heads && c.Dim%c.Heads == 0 {
-		c.HeadDim = 0 // said twice
+	if err := limits(c); err != nil {
+		return c, nil, err
 	}
-	return c, h.EOS, limits(c)
+	return plain(c), h.EOS, nil
 }
 
 func or[T any](p *T, otherwise T) T {

@@ -142,8 +142,27 @@ func count(shape []int) int {
 // Every size is checked before it returns; values are read when they are asked for.
 func Open(path string) (Model, error) { return OpenWith(path, nil) }
 
-// OpenWith is Open for weights that have no configuration beside them: config says what the model is. A configuration that is there counts.
+// OpenWith is Open for weights that have no configuration beside them: config says what the model is; nil is Open. A file that says otherwise is an error.
 func OpenWith(path string, config *llama.Config) (Model, error) {
+	m, err := openAny(path, config)
+	if err != nil || config == nil {
+		return m, err
+	}
+	if said, given := plain(m.Config()), plain(*config); said != given {
+		return nil, errors.Join(fmt.Errorf("llamafile: %s says %+v, but it is given as %+v\nhint: leave out the one that is wrong", path, said, given), m.Close())
+	}
+	return m, nil
+}
+
+// plain leaves out a width of heads that follows from the others.
+func plain(c llama.Config) llama.Config {
+	if c.Heads > 0 && c.HeadDim*c.Heads == c.Dim {
+		c.HeadDim = 0
+	}
+	return c
+}
+
+func openAny(path string, config *llama.Config) (Model, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("llamafile: %w", err)
@@ -158,9 +177,14 @@ func OpenWith(path string, config *llama.Config) (Model, error) {
 	case strings.HasSuffix(path, ".safetensors"), strings.HasSuffix(path, ".index.json"):
 		return openTensors(path, filepath.Dir(path), config)
 	case strings.HasSuffix(path, ".pth"), strings.HasSuffix(path, ".pt"):
-		return nil, fmt.Errorf("llamafile: %s: %w: it is a pickle, which is a program\nhint: load it in Python and write its tensors with safetensors.torch.save_file", path, ErrNotLlama)
+		return nil, pickle(path)
 	}
 	return openBin(path)
+}
+
+// pickle is the error for weights in Python's own format.
+func pickle(path string) error {
+	return fmt.Errorf("llamafile: %s: %w: it is a pickle, which is a program\nhint: load it in Python and write its tensors with safetensors.torch.save_file", path, ErrNotLlama)
 }
 
 // onlyBin finds the file of llama2.c in a folder that has nothing else to open.

@@ -73,7 +73,7 @@ func params(c llama.Config) []param {
 	return out
 }
 
-// Names lists the parameters of a configuration, as Hugging Face calls them, in the order in which the network uses them.
+// Names lists the parameters of a configuration that its Check accepts, as Hugging Face calls them, in the order in which the network uses them.
 func Names(c llama.Config) []string {
 	var out []string
 	for _, p := range params(c) {

@@ -215,6 +215,9 @@ func TestCheckpointFolder(t *testing.T) {
 	}
 	must(t, WriteConfig(dir, c, safetensors.F32))
 	n := open(t, dir)
+	if _, err := OpenWith(dir, &llama.Config{Dim: 5}); err == nil || !strings.Contains(err.Error(), "but it is given as") {
+		t.Errorf("a configuration that disagrees: %v", err)
+	}
 	if n.Format() != "gotrain" {
 		t.Errorf("format %s", n.Format())
 	}

@@ -26,6 +26,9 @@ const (
 func openTensors(path, dir string, config *llama.Config) (Model, error) {
 	set, err := safetensors.OpenSet(path)
 	if err != nil {
+		if found, _ := filepath.Glob(filepath.Join(escape(path), "pytorch_model*.bin")); len(found) > 0 {
+			return nil, pickle(found[0])
+		}
 		return nil, fmt.Errorf("llamafile: %w", err)
 	}
 	m, err := fromSet(set, dir, config)
