@@ -19,7 +19,7 @@
 //
 //   - SentencePiece .model (Llama 1 and 2, Mistral): BPE by score, byte fallback, add_dummy_prefix, remove_extra_whitespaces, user-defined symbols. Unigram models and
 //     those with a precompiled map of characters are refused.
-//   - Hugging Face tokenizer.json: BPE with ByteLevel, with a Split by one of the known regular expressions (GPT-2, Llama 3, Qwen 2's), with Prepend and Replace as Llama 2
+//   - Hugging Face tokenizer.json: BPE with ByteLevel, with a Split by one of the known regular expressions (GPT-2, Llama 3, Qwen 2's), with Digits, with Prepend and Replace as Llama 2
 //     and Mistral have it, or with Metaspace; byte_fallback, fuse_unk, ignore_merges, added tokens with all their flags.
 //   - tiktoken rank files (base64 and rank per line): r50k_base (GPT-2), cl100k_base, Llama 3's tokenizer.model; others by [OpenRanks].
 //   - llama2.c tok*.bin.

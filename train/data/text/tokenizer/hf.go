@@ -96,8 +96,8 @@ func buildHF(raw, config []byte) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
 	}
-	if m.scan != nil && !m.bytewise {
-		return nil, errors.New("pre_tokenizer: a Split without ByteLevel is not supported")
+	if (m.scan != nil || m.digits) && !m.bytewise {
+		return nil, errors.New("pre_tokenizer: a Split or Digits without ByteLevel is not supported")
 	}
 	if m.bytewise && m.metaspace {
 		return nil, errors.New("both U+2581 for spaces and the spelling of bytes: not supported together")

@@ -27,6 +27,7 @@ type hfPart struct {
 	Split         *bool  `json:"split"`
 	Start         int    `json:"start"`
 	Stop          int    `json:"stop"`
+	Individual    bool   `json:"individual_digits"`
 }
 
 func hfDecode(raw json.RawMessage) (*hfPart, error) {
@@ -89,8 +90,17 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 			split = split || s
 		}
 		return split, nil
+	case "Digits":
+		if !p.Individual || m.scan != nil || m.bytewise {
+			return false, errors.New("Digits is supported only as the first one, with individual_digits")
+		}
+		m.digits = true
+		return false, nil
 	case "ByteLevel":
 		m.bytewise = true
+		if m.digits && (isTrue(p.AddPrefix, true) || !isTrue(p.UseRegex, true)) {
+			return false, errors.New("Digits is supported only before a ByteLevel with use_regex and without add_prefix_space")
+		}
 		if isTrue(p.AddPrefix, true) {
 			if m.scan != nil {
 				return false, errors.New("ByteLevel adds a space to each part of a Split, which is not supported")
@@ -101,7 +111,9 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 			if m.scan != nil {
 				return false, errors.New("two regular expressions, one after the other, are not supported")
 			}
-			m.scan = scanGPT2
+			if m.scan = scanGPT2; m.digits {
+				m.scan = scanDigits
+			}
 		}
 		return false, nil
 	case "Split":
@@ -109,14 +121,14 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 	case "Metaspace":
 		return m.hfMetaspace(p)
 	}
-	return false, fmt.Errorf("type %q is not supported\nhint: supported are none, Split, ByteLevel, Metaspace and Sequence", p.Type)
+	return false, fmt.Errorf("type %q is not supported\nhint: supported are none, Split, Digits, ByteLevel, Metaspace and Sequence", p.Type)
 }
 
 func (m *model) hfSplit(p *hfPart) error {
 	if p.Pattern.Regex == nil {
 		return errors.New("a Split without a regular expression is not supported")
 	}
-	if m.scan != nil || m.bytewise {
+	if m.scan != nil || m.bytewise || m.digits {
 		return errors.New("two regular expressions, one after the other, are not supported")
 	}
 	if !(p.Behavior == "Isolated" && !p.Invert || p.Behavior == "Removed" && p.Invert) { // the same, as the expressions match everything

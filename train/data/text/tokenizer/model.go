@@ -52,6 +52,7 @@ type model struct {
 	bytewise bool
 	bytes    [256]int32
 	scan     scanner
+	digits   bool // while a tokenizer.json is read: a digit is a word
 	whole    map[string]int32
 
 	// Else symbols are characters.

@@ -106,6 +106,21 @@ func scanGPT2(s string, i int) int {
 	return scanSpace(s, i, n)
 }
 
+// scanDigits is scanGPT2 on what is between digits, each of which is a word. A space before one has none to lead.
+func scanDigits(s string, i int) int {
+	c, n := at(s, i)
+	if c == number {
+		return i + n
+	}
+	if c == space {
+		stop := run(s, i, space)
+		if after, _ := at(s, stop); after == number {
+			return stop
+		}
+	}
+	return scanGPT2(s, i)
+}
+
 func scanLlama3(s string, i, digits int) int {
 	if s[i] == '\'' {
 		if n := contraction(s[i+1:], true); n > 0 {

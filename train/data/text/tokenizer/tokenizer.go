@@ -54,13 +54,13 @@ const (
 // Kinds are the values of Kind.
 var Kinds = []string{SentencePiece, HuggingFace, Tiktoken, Llama2C}
 
-// Limits on files. Real ones stay far below; a hostile one is refused before it takes memory or time.
+// Limits on files. Real ones stay below (the largest have 35 MB and 260,000 tokens); a hostile one is refused before it takes memory or time.
 const (
-	maxFile   = 256 << 20 // bytes of a file
-	maxVocab  = 1 << 21   // tokens
-	maxPieces = 32 << 20  // bytes of all tokens
-	maxPiece  = 2048      // bytes of a token
-	maxPairs  = 8 << 20   // ways to make a token of two
+	maxFile   = 64 << 20 // bytes of a file
+	maxVocab  = 1 << 21  // tokens
+	maxPieces = 32 << 20 // bytes of all tokens
+	maxPiece  = 2048     // bytes of a token
+	maxPairs  = 8 << 20  // ways to make a token of two
 )
 
 // Open reads a tokenizer. The path is a file of any kind, told apart by content and not by name, or a directory with one of tokenizer.json,
