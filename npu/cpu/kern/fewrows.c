@@ -2,8 +2,9 @@
 
 #define KERN_SRC "fewrows_isa.h"
 #include "kern.h"
-// FEW_ROWS is the largest number of rows of a.
-enum { FEW_ROWS = 8, FEW_BIAS = 1, FEW_OUT_F32 = 2 };
+// FEW_GROUP rows of the matrix are done before anything is stored, FEW_SUMS sums at once; FEW_PIECE bytes of a at a time.
+enum { FEW_BIAS = 1, FEW_OUT_F32 = 2, FEW_SUMS = 16, FEW_GROUP = 16, FEW_PIECE = 24 << 10 };
+#define UNROLL_ALL _Pragma("GCC unroll 16")
 #include "isa.h"
 
 TABLE(fewrows);

@@ -105,7 +105,16 @@ NOINLINE void ISA(stn_bf16)(uint16_t *p, V v, int n) {
 }
 #endif
 
-INLINE V ISA(vmax)(V a, V b) { return ISA(select)(a > b, a, b); } // b where either is NaN
+// b where either is NaN, as the instructions have it
+INLINE V ISA(vmax)(V a, V b) {
+#if VL == 16
+	return (V)_mm512_max_ps((__m512)a, (__m512)b);
+#elif VL == 8
+	return (V)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+	return ISA(select)(a > b, a, b);
+#endif
+}
 INLINE V ISA(vabs)(V v) { return (V)((I)v & 0x7fffffff); }
 INLINE V ISA(vsqrt)(V v) {
 #if VL == 16
