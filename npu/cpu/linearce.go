@@ -20,7 +20,7 @@ var linearCEMaker = maker{choose: chooseLinearCE, build: buildLinearCE}
 // Sizes of a tile, and how much memory the exponentials may take: more rows at a time mean fewer passes over dw, which is V·D.
 var (
 	ceRows = 1024
-	ceCols = 1024
+	ceCols = 512
 )
 
 func (c *linearCE) budget() int64 { return max(64<<20, int64(c.v)*int64(c.dim)) }

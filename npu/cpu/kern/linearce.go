@@ -8,9 +8,9 @@ import "github.com/gotrain/gotrain/npu"
 // logits, on tiles of some neighbouring classes, float32 [Rows cols]. Type is that of x, w and of what is made of a tile. Labels equal to Ignore mark rows that
 // count nothing.
 //
-// In one pass over the classes (arXiv 1805.02867) Tile keeps of each row the largest logit so far (top), Σ exp(logit - top), and the logit of its label.
-// To get gradients without a second product it stores e = exp(logit - top) of the tile with the top that it has then (tops), and leaves out the label's
-// own, which would hide 1 - p behind the rounding of p. So the gradient by logits is whole·exp(tops - top)·e, and hit at the label:
+// In one pass over the classes (arXiv 1805.02867) Tile keeps of each row a logit not much below the largest (top), Σ exp(logit - top), and the logit of its
+// label. To get gradients without a second product it stores e = exp(logit - top) of the tile with the top that it has then (tops), and leaves out the
+// label's own, which would hide 1 - p behind the rounding of p. So the gradient by logits is whole·exp(tops - top)·e, and hit at the label:
 //
 //	acc = Σ over tiles of e·w, brought to the new top by Tile; dx = whole·acc + hit·w[label]      (DX)
 //	dw of a tile = eᵀ·(whole·exp(tops - top)·x), the factor by Scale; dw[label] += hit·x          (Hits)

@@ -1,69 +1,61 @@
 // Steps of cross-entropy with its linear layer, for one instruction set and element type. The logits come as tiles: some rows, and for them some
 // neighbouring columns of the vocabulary, in float32.
 #include "type.h"
-#undef LF
-#define LF(p) (n == VL ? CAT(ld_, ISA(f32))(p) : CAT(ldn_, ISA(f32))(p, n))
-
-static float FN(lce_max)(const float *t, int64_t m) {
-	V top[4];
-	float best = -INFINITY;
-	for (int u = 0; u < 4; u++) top[u] = ISA(splat)(best);
-	int64_t i = 0;
-	enum { n = VL };
-	for (; i + 4 * VL <= m; i += 4 * VL)
-		UNROLL for (int u = 0; u < 4; u++) top[u] = ISA(vmax)(top[u], LF(t + i + u * VL));
-	for (; i < m; i++)
-		if (!(t[i] <= best)) best = t[i];
-	for (int u = 0; u < 4; u++)
-		for (int l = 0; l < VL; l++)
-			if (!(top[u][l] <= best)) best = top[u][l];
-	return best;
+// Σ exp(t - top), stored to e if there is one; *most becomes the largest element.
+static double FN(lce_exp)(const float *t, EL *e, int64_t m, float top, float *most) {
+	V s[4] = {0}, high[4];
+	for (int u = 0; u < 4; u++) high[u] = ISA(splat)(-INFINITY);
+#define BODY(R, N, i)                                                      \
+	{                                                                      \
+		int n = N;                                                         \
+		UNROLL for (int u = 0; u < R; u++) {                               \
+			V l = LF(t + (i) + u * VL), p = ISA(vexp)(l - top);            \
+			if (n < VL) p = ISA(keep)(p, n);                               \
+			else high[u] = ISA(vmax)(high[u], l);                          \
+			s[u] += p;                                                     \
+			if (e) ST(e + (i) + u * VL, p);                                \
+		}                                                                  \
+	}
+	SPAN(m, BODY);
+#undef BODY
+	float best = ISA(vhigh)(high);
+	for (int64_t i = m / VL * VL; i < m; i++)
+		if (t[i] > best) best = t[i];
+	*most = best;
+	return ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
 }
 
 // lce_tile: tile, labels, top f32[rows], sum f64[rows], at f32[rows], then, all null or none: e [rows cols], tops f32[rows], acc f32[rows d].
 // n: rows, cols, ignore_index, first column, d, 1 in the first tile of its rows.
 //
-// top is the largest logit so far, sum is Σ exp(logit - top), at the logit of the label. e becomes exp(logit - top) with top as it is after this tile,
-// which is kept in tops; 0 for the label's column and in ignored rows, which are treated apart. acc, a sum over earlier tiles of products with their e, is
-// brought to the new top.
+// sum is Σ exp(logit - top) so far, at the logit of the label. top is the largest logit of the first tile, and is raised only where a later one exceeds it by
+// so much that powers might overflow, which spares a pass over the tile. e becomes exp(logit - top), and tops the top that it was made with; e is 0 in the
+// label's column and in ignored rows, which are treated apart. acc, a sum over earlier tiles of products with their e, is brought to the new top.
 static void FN(lce_tile_rows)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t m = c->n[1], d = c->n[4];
 	const int32_t *labels = c->p[1];
-	float *top = c->p[2], *at = c->p[4], *tops = c->p[6];
+	float *top = c->p[2], *at = c->p[4], *tops = c->p[6], most;
 	double *sum = c->p[3];
 	for (int64_t r = lo; r < hi; r++) {
 		const float *t = (const float *)c->p[0] + r * m;
 		EL *e = c->p[5] ? (EL *)c->p[5] + r * m : 0;
-		float most = FN(lce_max)(t, m);
-		int64_t hit = labels[r] == c->n[2] ? -1 : labels[r] - c->n[3];
-		if (c->n[5]) {
-			top[r] = most, sum[r] = 0, at[r] = 0;
-		} else if (!(most <= top[r])) {
+		if (c->n[5]) top[r] = ISA(lce_max)(t, m), sum[r] = 0, at[r] = 0;
+		double more = FN(lce_exp)(t, e, m, top[r], &most);
+		if (most > top[r] + 40) {
 			float by = expf(top[r] - most);
 			top[r] = most, sum[r] *= by;
 			if (e) {
 				float *acc = (float *)c->p[7] + r * d;
 				for (int64_t i = 0; i < d; i++) acc[i] *= by;
 			}
+			more = FN(lce_exp)(t, e, m, most, &most);
 		}
-		most = top[r];
-		V s[4] = {0};
-#define BODY(R, N, i)                                                      \
-	{                                                                      \
-		int n = N;                                                         \
-		UNROLL for (int u = 0; u < R; u++) {                               \
-			V p = ISA(keep)(ISA(vexp)(LF(t + (i) + u * VL) - most), n);    \
-			s[u] += p;                                                     \
-			if (e) ST(e + (i) + u * VL, p);                                \
-		}                                                                  \
-	}
-		SPAN(m, BODY);
-#undef BODY
-		sum[r] += ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
+		sum[r] += more;
+		int64_t hit = labels[r] == c->n[2] ? -1 : labels[r] - c->n[3];
 		if (hit >= 0 && hit < m) at[r] = t[hit];
 		if (!e) continue;
-		tops[r] = most;
+		tops[r] = top[r];
 		if (hit >= 0 && hit < m) ST1(e + hit, 0);
 		if (labels[r] == c->n[2]) memset(e, 0, (size_t)m * sizeof *e);
 	}
