@@ -9,8 +9,9 @@
 //	gotrain recipes list | show NAME | copy NAME               the recipes in the binary
 //	gotrain inspect runs/resnet50/checkpoints                  what a checkpoint holds, and whether it is sound
 //	gotrain import tfjs-resnet50 ARCHIVE OUT.safetensors       weights of others, to start from
+//	gotrain export --from CHECKPOINT --to DIR --format hf      a Llama in a format that other programs read
 //	gotrain version
 //
-// Each verb is in a file of its own, which parses flags and prints; backend.go is the only one that reaches into the packages that
-// train. Exit codes are those of package ddp/launch.
+// Each verb is in a file of its own, which parses flags and prints; backend.go and weights.go reach into the packages that
+// train and store. Exit codes are those of package ddp/launch.
 package main

@@ -111,7 +111,7 @@ func TestExportErrors(t *testing.T) {
 func TestExportCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	root, out := filepath.Join(dir, "checkpoints"), filepath.Join(dir, "out")
-	saveStories(t, root, true)
+	saveStories(t, root, true, "")
 	text, errs, code := cli(t, "export", "--from", root, "--to", out, "--format", "llama2c")
 	if code != 0 || errs != "" || !strings.Contains(text, "gotrain as llama2c, 260,032 parameters") {
 		t.Fatalf("code %d\n%s%s", code, text, errs)
@@ -131,7 +131,7 @@ func TestExportCheckpoint(t *testing.T) {
 	if _, errs, code = cli(t, "export", "--from", root, "--to", out+"2", "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "does not have the contents that were saved") {
 		t.Errorf("a damaged checkpoint: code %d, %s", code, errs)
 	}
-	saveStories(t, filepath.Join(dir, "bare"), false)
+	saveStories(t, filepath.Join(dir, "bare"), false, "")
 	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "bare"), "--to", out+"3", "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "--config") {
 		t.Errorf("without a configuration: code %d, %s", code, errs)
 	}
@@ -153,8 +153,22 @@ func tensorsOf(t *testing.T, path string) map[string][]float32 {
 	return out
 }
 
+// Where a checkpoint has no config.json, the recipe in it says what the model is.
+func TestExportByRecipe(t *testing.T) {
+	dir := t.TempDir()
+	saveStories(t, filepath.Join(dir, "ck"), false, "[model]\nname = \"llama\"\n[run]\nsteps = 1\n[llama]\nsize = \"stories260k\"\n[data]\nkind = \"synthetic\"\n")
+	text, errs, code := cli(t, "export", "--from", filepath.Join(dir, "ck"), "--to", filepath.Join(dir, "out"), "--format", "llama2c")
+	if code != 0 || errs != "" || !strings.Contains(text, "gotrain as llama2c, 260,032 parameters") {
+		t.Errorf("code %d\n%s%s", code, text, errs)
+	}
+	saveStories(t, filepath.Join(dir, "other"), false, "[model]\nname = \"resnet\"\n[run]\nsteps = 1\n[data]\nkind = \"synthetic\"\n")
+	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "holds a resnet, and only a llama has formats") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+}
+
 // saveStories makes a checkpoint as the trainer does.
-func saveStories(t *testing.T, root string, config bool) {
+func saveStories(t *testing.T, root string, config bool, recipe string) {
 	t.Helper()
 	set, err := safetensors.OpenSet(stories)
 	if err != nil {
@@ -173,7 +187,7 @@ func saveStories(t *testing.T, root string, config bool) {
 		x, _, _ := set.Lookup(name)
 		f.Tensors = append(f.Tensors, x)
 	}
-	c := checkpoint.Content{State: checkpoint.State{Step: 7}, Files: []checkpoint.TensorFile{f}}
+	c := checkpoint.Content{State: checkpoint.State{Step: 7, Recipe: recipe}, Files: []checkpoint.TensorFile{f}}
 	if config {
 		raw, err := os.ReadFile(filepath.Join(stories, llamafile.ConfigFile))
 		if err != nil {
