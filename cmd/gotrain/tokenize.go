@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -115,19 +117,21 @@ func (a *app) tokenize(c *cobra.Command, f *tokenizeFlags, inputs []string) erro
 	f.pack.ShardBytes = int64(f.shardMB) << 20
 	line := progressLine{w: a.err}
 	f.pack.Progress = line.print
-	r, err := text.Pack(c.Context(), f.out, inputs, f.pack)
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // so that what was begun is removed
+	defer stop()
+	r, err := text.Pack(ctx, f.out, inputs, f.pack)
 	line.clear()
 	var input *text.InputError
 	switch {
 	case err == nil:
 	case errors.Is(err, os.ErrExist):
 		return launch.WithCode(launch.ExitUsage, err)
+	case ctx.Err() != nil:
+		return fmt.Errorf("stopped before the end; %s was not written: %w", f.out, err)
 	case errors.As(err, &input):
 		return launch.WithCode(launch.ExitNoInput, err)
-	case c.Context().Err() == nil:
-		return launch.WithCode(launch.ExitStorage, err)
 	default:
-		return err
+		return launch.WithCode(launch.ExitStorage, err)
 	}
 	if f.asJSON {
 		return a.printJSON(summaryOf(f.out, r))
