@@ -30,6 +30,7 @@ type Summary struct {
 	Memory       []MemoryItem   `json:"memory"`           // of one rank
 	Recompute    *Choice        `json:"recompute,omitempty"`
 	Buckets      []BucketItem   `json:"buckets"`
+	Traffic      int64          `json:"traffic"` // bytes that a rank sends in a step, by an all-reduce that sends as little as can be
 	LR           []LRPoint      `json:"learning_rate"`
 	Kinds        []KindItem     `json:"kinds"`             // where the time is expected to go
 	Predicted    time.Duration  `json:"predicted_step_ns"` // 0: the device's peak is not known
@@ -110,6 +111,7 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Traffic = 2 * bytes / int64(world) * int64(world-1) // a ring, or halving and doubling
 	t.summariseMemory(s, world, bytes)
 	if err := t.summariseRecompute(s); err != nil {
 		return nil, err

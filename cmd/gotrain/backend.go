@@ -131,15 +131,22 @@ func describeData(r *recipes.Recipe) (string, error) {
 	if _, err := train.New(train.WithConfig(cfg)); err != nil {
 		return "", launch.WithCode(launch.ExitRecipe, err)
 	}
-	classes, err := assemble.Classes(r, cfg.Data)
-	if err != nil {
-		return "", launch.WithCode(launch.ExitRecipe, err)
+	what := ""
+	if r.Model.Name == "resnet" {
+		classes, err := assemble.Classes(r, cfg.Data)
+		if err != nil {
+			return "", launch.WithCode(launch.ExitRecipe, err)
+		}
+		what = fmt.Sprintf(" of %d classes", classes)
+	}
+	if seq, err := assemble.Sequence(r); err == nil && r.Model.Name == "llama" {
+		what = fmt.Sprintf(" of %d tokens", seq)
 	}
 	held := ""
 	if cfg.Eval != nil {
 		held = fmt.Sprintf(" and %d held-out", cfg.Eval.Len())
 	}
-	return fmt.Sprintf("%d training%s samples of %d classes, global batch %d on %d ranks", cfg.Data.Len(), held, classes, r.GlobalBatch(ranks), ranks), nil
+	return fmt.Sprintf("%d training%s samples%s, global batch %d on %d ranks", cfg.Data.Len(), held, what, r.GlobalBatch(ranks), ranks), nil
 }
 
 // summarise plans a run. The caller calls done when it is through with the program.
@@ -150,7 +157,7 @@ func summarise(r *recipes.Recipe) (*train.Summary, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := assemble.Config(r, assemble.Rank{Identity: id, Placement: place})
+	cfg, err := assemble.Plan(r, assemble.Rank{Identity: id, Placement: place})
 	if err != nil {
 		return nil, nil, err
 	}

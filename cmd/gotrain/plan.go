@@ -63,7 +63,10 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 	fmt.Fprintf(w, "arithmetic\t%.2f GFLOP a micro-batch: %.2f forward, %.2f backward\n", giga(s.ForwardFLOP+s.BackwardFLOP), giga(s.ForwardFLOP), giga(s.BackwardFLOP))
 	if s.Predicted > 0 {
 		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", s.Predicted.Round(time.Millisecond),
-			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, (s.Predicted * time.Duration(s.Steps)).Round(time.Second))
+			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, long(s.Predicted.Seconds()*float64(s.Steps)))
+		if s.Traffic > 0 {
+			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (f32, ring)\n", mib(s.Traffic))
+		}
 	} else {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")
 	}
@@ -101,6 +104,17 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 		fmt.Fprintf(w, "  step %d\t%.5g\t%s\n", p.Step, p.LR, bar(p.LR, top))
 	}
 	return w.Flush()
+}
+
+// long writes a number of seconds that may be more than a Duration holds.
+func long(seconds float64) string {
+	switch days := seconds / 86400; {
+	case days > 3650:
+		return fmt.Sprintf("%.0f years", days/365)
+	case days > 10:
+		return fmt.Sprintf("%.0f days", days)
+	}
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
 
 // span names the parameters of a bucket: the first and the last one.

@@ -14,6 +14,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+	"github.com/gotrain/gotrain/train/data/text"
 )
 
 // isCheckpoint says whether a path is a checkpoint of this project or a folder of several, rather than weights as others keep them. A path that is not there
@@ -93,7 +94,7 @@ func configOfRecipe(c *checkpoint.Checkpoint) (*llama.Config, error) {
 		}
 		_, head = f.Lookup("lm_head.weight")
 	}
-	cfg, err := assemble.Llama(r, vocab)
+	cfg, err := assemble.Llama(r, text.Info{Vocab: vocab})
 	if err != nil {
 		return nil, err
 	}

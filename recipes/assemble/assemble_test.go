@@ -38,10 +38,18 @@ func TestShippedRecipesRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			sets := []string{"run.steps=1", "run.output_dir=" + dir, "train.batch_per_rank=2", "train.ranks=1", "eval.batch_per_rank=20", "log.tensorboard=true", "log.trace=true"}
-			if strings.Contains(recipes.Text(name), "init_from") { // weights that are not bundled
+			language := strings.HasPrefix(name, "llama")
+			if strings.Contains(recipes.Text(name), "init_from") && !language { // weights that are not bundled
 				sets = append(sets, "model.init_from=", "model.init_partial=false")
 			}
-			if name != "quickstart" {
+			switch {
+			case name == "quickstart":
+			case language:
+				sets = append(sets, "text.sequence=64", "train.accumulate_steps=1", "data.root="+shortText(t))
+				if name != "llama-finetune" && name != "llama-tiny" { // smaller models on other texts
+					sets = append(sets, "llama.size=tiny", "data.kind=text", "text.tokenizer=stories260k")
+				}
+			default:
 				sets = append(sets, "data.root=flowers", "data.image_size=32", "data.eval_resize_pixels=32", "model.width=8")
 			}
 			r := recipe(t, name, sets...)
@@ -61,7 +69,7 @@ func TestShippedRecipesRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := map[string]float64{"quickstart": 500}[name]; res.Steps != 1 || math.IsNaN(res.Loss) || want > 0 && res.Eval["items"] != want || res.Eval["items"] < 100 {
+			if want := map[string]float64{"quickstart": 500}[name]; res.Steps != 1 || math.IsNaN(res.Loss) || want > 0 && res.Eval["items"] != want || res.Eval["items"] < 100 || language && math.Abs(math.Log(res.Eval["perplexity"])-res.Eval["loss"]) > 1e-9 {
 				t.Errorf("%+v", res)
 			}
 			for _, f := range []string{"metrics.jsonl", "tb", "trace-rank0.json", RecipeFile, filepath.Join("checkpoints", "step-00000001", "MANIFEST.json")} {
@@ -71,6 +79,22 @@ func TestShippedRecipesRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shortText is a part of the bundled text.
+func shortText(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range []string{"train.txt", "val.txt"} {
+		raw, err := os.ReadFile(filepath.Join("..", "data", "shakespeare", f))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, f), raw[:6000], 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 func TestDataErrors(t *testing.T) {

@@ -1,7 +1,10 @@
 package assemble
 
 import (
+	"errors"
+	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -74,6 +77,28 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	}
 	checkpoints(r, &c)
 	return c, nil
+}
+
+// Plan is Config for a plan, which needs no samples: where a text is not there, sequences that mean nothing take its place, and a warning says so.
+func Plan(r *recipes.Recipe, rank Rank) (train.Config, error) {
+	c, err := Config(r, rank)
+	if err == nil || r.Model.Name != "llama" || launch.ExitCode(err) != launch.ExitNoInput {
+		return c, err
+	}
+	without := *r
+	without.Data.Kind, without.Model.InitFrom, without.Model.InitPartial = "synthetic", "", false
+	without.Data.Samples = max(r.Data.Samples, r.GlobalBatch(max(1, rank.World)))
+	other, planErr := Config(&without, rank)
+	if planErr != nil {
+		return c, errors.Join(err, planErr)
+	}
+	slog.Warn("the text of this recipe is not here; the plan is for sequences of the same length, and how many an epoch has is not known", "reason", firstLine(err))
+	return other, nil
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 func checkpoints(r *recipes.Recipe, c *train.Config) {

@@ -1,8 +1,13 @@
 package llama
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/plan"
+	"github.com/gotrain/gotrain/npu"
 )
 
 // The parameter counts that Meta publishes (model cards; computed ones agree to the last digit).
@@ -47,4 +52,51 @@ func TestBadConfigs(t *testing.T) {
 			t.Errorf("%v does not say %q", err, want)
 		}
 	}
+}
+
+// Every model can be built, and has the parameters that Params says.
+func TestBuildsEverySize(t *testing.T) {
+	for _, name := range Names() {
+		c, err := Named(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := graph.New()
+		loss, _ := c.Loss(b, Batch{Tokens: b.Input("tokens", npu.I32, 1, 8)}, b.Input("targets", npu.I32, 1, 8), Weights{})
+		b.Loss(loss)
+		g, err := b.Lower()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		n, trained := int64(0), 0
+		for _, p := range b.Params() {
+			n += p.Shape.Elems()
+		}
+		for _, tr := range g.Trained {
+			if tr.Grad != plan.None {
+				trained++
+			}
+		}
+		if n != c.Params() || trained != len(b.Params()) {
+			t.Errorf("%s: %d parameters in %d tensors, want %d; %d tensors are trained", name, n, len(b.Params()), c.Params(), trained)
+		}
+	}
+}
+
+func Example() {
+	c, err := Named("stories15m")
+	if err != nil {
+		panic(err)
+	}
+	b := graph.New()
+	loss, count := c.Loss(b, Batch{Tokens: b.Input("tokens", npu.I32, 8, 256)}, b.Input("targets", npu.I32, 8, 256), Weights{})
+	fmt.Println(c.Params(), b.Desc(loss), b.Desc(count), b.Err())
+	for _, p := range b.Params()[:3] {
+		fmt.Println(p.Name, p.Shape)
+	}
+	// Output:
+	// 15191712 f32[] f32[] <nil>
+	// model.embed_tokens.weight [32000 288]
+	// model.layers.0.input_layernorm.weight [288]
+	// model.layers.0.self_attn.q_proj.weight [288 288]
 }
