@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,19 +70,26 @@ func (r *reference) shard(t *testing.T) (dir string) {
 	return dir
 }
 
-// steps records losses and norms.
-type steps struct{ losses, norms []float64 }
+// steps records losses and norms, and calls stop after a number of steps.
+type steps struct {
+	losses, norms []float64
+	after         int
+	stop          func()
+}
 
 func (s *steps) Emit(e telemetry.Event) error {
 	if x, ok := e.(telemetry.Step); ok {
 		s.losses, s.norms = append(s.losses, x.Loss.X), append(s.norms, x.Norm.X)
+		if len(s.losses) == s.after {
+			s.stop()
+		}
 	}
 	return nil
 }
 func (s *steps) Close() error { return nil }
 
-// together runs a recipe on ranks within this process.
-func together(t *testing.T, ranks int, sets []string) *steps {
+// together runs a recipe on ranks within this process; stopAfter, if not 0, steps it is asked to stop.
+func together(t *testing.T, ranks, stopAfter int, name string, sets []string) *steps {
 	t.Helper()
 	comms := []comm.Communicator{nil}
 	if ranks > 1 {
@@ -90,18 +99,21 @@ func together(t *testing.T, ranks int, sets []string) *steps {
 		}
 	}
 	var wg sync.WaitGroup
-	errs, out := make([]error, ranks), &steps{}
+	errs, out := make([]error, ranks), &steps{after: stopAfter}
 	for i := range ranks {
 		wg.Go(func() {
 			id := rank(ranks)
 			id.Rank, id.LocalRank, id.Comm, id.Threads = i, i, comms[i], 1
-			cfg, err := Config(recipe(t, "llama-finetune", sets...), id)
+			cfg, err := Config(recipe(t, name, sets...), id)
 			if err == nil {
 				if i == 0 {
 					cfg.Sinks = []telemetry.Sink{out}
 				}
 				var tr *train.Trainer
 				if tr, err = train.New(train.WithConfig(cfg)); err == nil {
+					if i == 0 {
+						out.stop = tr.Stop
+					}
 					_, err = tr.Run(context.Background())
 				}
 			}
@@ -109,7 +121,7 @@ func together(t *testing.T, ranks int, sets []string) *steps {
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errs...); err != nil && !errors.Is(err, train.ErrStopped) {
 		t.Fatal(err)
 	}
 	return out
@@ -123,7 +135,7 @@ func TestFinetuneEqualsPyTorch(t *testing.T) {
 	for _, c := range []struct{ ranks, batch, accumulate int }{{1, 4, 1}, {2, 2, 1}, {1, 2, 2}, {2, 1, 2}} {
 		t.Run(fmt.Sprintf("%d ranks x %d x %d", c.ranks, c.batch, c.accumulate), func(t *testing.T) {
 			out := t.TempDir()
-			got := together(t, c.ranks, []string{
+			got := together(t, c.ranks, 0, "llama-finetune", []string{
 				"run.epochs=0", "run.steps=40", "run.output_dir=" + out, "data.kind=tokens", "data.root=" + dir, "data.shuffle=false", "text.tokenizer=", "text.sequence=64", "text.documents_apart=false",
 				fmt.Sprint("train.batch_per_rank=", c.batch), fmt.Sprint("train.accumulate_steps=", c.accumulate), "train.first_bucket_mb=0.1", "train.bucket_mb=0.3",
 				"schedule.kind=constant", "schedule.warmup_steps=0", "eval.enabled=false", "eval.every_steps=0",
@@ -179,5 +191,45 @@ func (r *reference) after(t *testing.T, saved *safetensors.File) {
 	}
 	if n != 3 {
 		t.Errorf("%d tensors compared", n)
+	}
+}
+
+// A run that is stopped in the middle of an epoch and goes on is the run that was never stopped, to the last bit: losses, norms and weights. Paragraphs
+// are documents here, so sequences hold several, and layers are computed again.
+func TestLlamaGoesOnBitEqual(t *testing.T) {
+	text := shortText(t)
+	run := func(out string, stopAfter int) *steps {
+		return together(t, 2, stopAfter, "llama-tiny", []string{
+			"run.steps=12", "run.output_dir=" + out, "data.root=" + text, "text.separator=blank", "text.sequence=32", "train.batch_per_rank=3", "train.accumulate_steps=2", "train.recompute=layer",
+			"llama.layers=2", "llama.dim=64", "llama.hidden=96", "schedule.warmup_steps=4", "eval.every_steps=5", "checkpoint.every_steps=0", "checkpoint.enabled=true",
+		})
+	}
+	whole, parts := t.TempDir(), t.TempDir()
+	want := run(whole, 0)
+	first := run(parts, 5)
+	rest := run(parts, 0)
+	if len(want.losses) != 12 || len(first.losses) < 5 || len(first.losses) > 6 || len(first.losses)+len(rest.losses) != 12 {
+		t.Fatalf("%d steps, and %d and %d", len(want.losses), len(first.losses), len(rest.losses))
+	}
+	if got := append(first.losses, rest.losses...); !slices.Equal(got, want.losses) {
+		t.Errorf("losses\n%v\nwant\n%v", got, want.losses)
+	}
+	if got := append(first.norms, rest.norms...); !slices.Equal(got, want.norms) {
+		t.Errorf("norms\n%v\nwant\n%v", got, want.norms)
+	}
+	if want.losses[11] > want.losses[0]-0.5 {
+		t.Errorf("nothing is learned: %v", want.losses)
+	}
+	for _, file := range []string{"model.safetensors", "optimizer.safetensors", "config.json", "tok512.bin"} {
+		read := func(dir string) []byte {
+			raw, err := os.ReadFile(filepath.Join(dir, "checkpoints", "step-00000012", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return raw
+		}
+		if !bytes.Equal(read(whole), read(parts)) {
+			t.Errorf("%s differs", file)
+		}
 	}
 }
