@@ -21,7 +21,7 @@ func Example() {
 	}
 	defer dev.Close()
 	m := npu.D(npu.F32, 2, 2)
-	op, _ := dev.Choose(npu.Op{Kind: npu.MatMul, Attrs: npu.Attrs{"tb": true}, In: []npu.Desc{m, m}, Out: []npu.Desc{m}})
+	op, _ := dev.Choose(npu.Op{Kind: npu.MatMul, In: []npu.Desc{m, m}, Out: []npu.Desc{m}})
 	kernel, _ := dev.Compile(op)
 	mem, _ := dev.Alloc(3 * 64)
 	a := npu.Ptr{Buf: mem}
@@ -46,5 +46,5 @@ func Example() {
 		fmt.Print(math.Float32frombits(binary.LittleEndian.Uint32(out[4*i:])), " ")
 	}
 	fmt.Println("by", kernel.Impl())
-	// Output: 5 11 11 25 by go:matmul
+	// Output: 7 10 15 22 by go:matmul
 }

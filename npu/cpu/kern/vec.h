@@ -17,12 +17,24 @@ INLINE V ISA(splat)(float x) { return x - (V){0}; }
 INLINE V ISA(select)(I mask, V a, V b) { return (V)((mask & (I)a) | (~mask & (I)b)); }
 INLINE V ISA(vrelu)(V v) { return ISA(select)(v < (V){}, (V){}, v); } // keeps NaN
 
+// The sum of all lanes: the upper half is added to the lower one until one is left.
 INLINE float ISA(vsum)(V v) {
+#if VL >= 8
+#if VL == 16
+	__m256 a = _mm256_add_ps(_mm512_castps512_ps256((__m512)v), _mm512_extractf32x8_ps((__m512)v, 1));
+#else
+	__m256 a = (__m256)v;
+#endif
+	__m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+	b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+	return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+#else
 	float s[VL];
 	memcpy(s, &v, sizeof s);
 	for (int h = VL / 2; h > 0; h /= 2)
 		for (int i = 0; i < h; i++) s[i] += s[i + h];
 	return s[0];
+#endif
 }
 
 INLINE V ISA(ld_f32)(const float *p) { return *(const ISA(VU) *)p; }
