@@ -16,7 +16,10 @@
 // Activations are F32 or BF16 (arithmetic is float32; rounding to nearest even), all of one op alike where kinds.go says "act". Layouts of [N C H W]: Plain, [NHWC] (channels innermost) and
 // [NChw16c] (blocks of 16 channels; C must be a multiple). Elementwise ops take any of them if all arguments agree.
 // Ops that move or broadcast elements take Plain only, but for concat, which takes any layout that all share. Copies from one layout to another, pooling
-// windows, matmul and convolutions are oneDNN's.
+// windows, convolutions and products of matrices are oneDNN's, but for a·bᵀ with at most eight rows in a, as in generation: those read b once, as fast as memory gives it.
+//
+// The kinds of language models take Plain only. Kernels of rope that turn by the same angles share one table of cosines and sines; positions beyond it are
+// computed when they come. An id outside an embedding's table fails the command before anything is written, with the place of the id.
 //
 // batchnorm_bwd knows one more attribute than kinds.go, own_y: the promise that y was made by this package's batchnorm from the same x, gamma, beta, mean
 // and rstd, without add. The mask is then computed from x, and y is not read, which saves two of seven passes over memory.

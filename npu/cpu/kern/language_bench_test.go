@@ -21,11 +21,11 @@ func BenchmarkLanguage(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%v%v", name, dt, x.Shape), func(b *testing.B) { benchOp(b, op, passes*n, inplace, map[int][]byte{3: positive(tokens)}) })
 			}
 			run("swiglu", npu.Op{Kind: npu.SwiGLU, In: []npu.Desc{x, x}, Out: []npu.Desc{x}}, 3, nil)
-			run("swiglu_bwd", npu.Op{Kind: npu.SwiGLUBwd, In: []npu.Desc{x, x, x}, Out: []npu.Desc{x, x}}, 5, map[int]int{0: 1, 1: 2})
+			run("swiglu_bwd", npu.Op{Kind: npu.SwiGLUBwd, In: []npu.Desc{x, x, x}, Out: []npu.Desc{x, x}}, 5, nil) // in place its numbers would shrink to denormals
 			run("rmsnorm", rmsNorm(x, false), 2, nil)
-			run("rmsnorm_add", rmsNorm(x, true), 4, map[int]int{2: 2})
+			run("rmsnorm_add", rmsNorm(x, true), 4, nil)
 			run("rmsnorm_bwd", rmsNormBwd(x, false), 3, nil)
-			run("rmsnorm_bwd_add", rmsNormBwd(x, true), 4, map[int]int{0: 4})
+			run("rmsnorm_bwd_add", rmsNormBwd(x, true), 4, nil)
 			h := npu.D(dt, tokens/256, 256, 8, 64)
 			for _, pairs := range []string{"half", "adjacent"} {
 				a := npu.Attrs{"theta": 1e4, "pairs": pairs}
