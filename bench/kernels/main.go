@@ -1,0 +1,92 @@
+// Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
+
+// Command kernels times the kernels of a Llama's training step, each by itself, and nothing around them: no data, no communication, no trainer. Their sum is the
+// step that a trainer without any cost of its own would have.
+//
+//	go run ./bench/kernels -shape stories15M -batch 8 -seq 256 -dtype bf16 -threads 1
+//	go run ./bench/kernels -shape d512 -by-kind       # and where the time goes
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/gotrain/gotrain/npu"
+	_ "github.com/gotrain/gotrain/npu/cpu"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "kernels:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	var o options
+	fs := flag.NewFlagSet("kernels", flag.ContinueOnError)
+	fs.StringVar(&o.shape, "shape", "stories15M", "the model, a name of bench/shapes")
+	fs.IntVar(&o.batch, "batch", 8, "sequences")
+	fs.IntVar(&o.seq, "seq", 256, "tokens of a sequence")
+	dtype := fs.String("dtype", "f32", "compute type: f32 or bf16")
+	fs.StringVar(&o.device, "device", "cpu", "family of the device")
+	fs.IntVar(&o.threads, "threads", 1, "compute threads")
+	steps := fs.Int("steps", 5, "steps measured")
+	byKind := fs.Bool("by-kind", false, "list the kinds of kernels of the fastest step")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if o.dtype, err = npu.ParseDType(*dtype); err != nil {
+		return err
+	}
+	if o.batch < 1 || o.threads < 1 || *steps < 1 {
+		return errors.New("-batch, -threads and -steps must be at least 1")
+	}
+	m, err := open(o)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	if _, err := m.step(ctx); err != nil { // the first one touches all memory
+		return err
+	}
+	var sums []time.Duration
+	var best map[string]time.Duration
+	for range *steps {
+		kinds, err := m.step(ctx)
+		if err != nil {
+			return err
+		}
+		sum := total(kinds)
+		if sums = append(sums, sum); sum == slices.Min(sums) {
+			best = kinds
+		}
+	}
+	slices.Sort(sums)
+	median, tokens := sums[len(sums)/2], float64(o.batch*o.seq)
+	fmt.Fprintf(out, "kernels of llama %s, %d threads, batch %d of %d, %v: %.1f tok/s (best %.1f), step %.2f ms\n",
+		o.shape, o.threads, o.batch, o.seq, o.dtype, tokens/median.Seconds(), tokens/sums[0].Seconds(), median.Seconds()*1e3)
+	if *byKind {
+		names := slices.SortedFunc(maps.Keys(best), func(a, b string) int { return cmp.Or(-cmp.Compare(best[a], best[b]), cmp.Compare(a, b)) })
+		for _, n := range names {
+			fmt.Fprintf(out, "  %-48s %9.2f ms %5.1f %%\n", n, best[n].Seconds()*1e3, 100*best[n].Seconds()/sums[0].Seconds())
+		}
+	}
+	return nil
+}
+
+func total(kinds map[string]time.Duration) (sum time.Duration) {
+	for _, d := range kinds {
+		sum += d
+	}
+	return sum
+}

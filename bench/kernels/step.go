@@ -1,0 +1,190 @@
+// Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gotrain/gotrain/bench/shapes"
+	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
+)
+
+// options say what is computed, and where.
+type options struct {
+	shape      string
+	batch, seq int
+	dtype      npu.DType
+	device     string
+	threads    int
+}
+
+// model is a compiled step with its optimizer.
+type model struct {
+	o      options
+	dev    npu.Device
+	prog   *graph.Program
+	opt    *optim.Optimizer
+	stream npu.Stream
+	bufs   []npu.Buffer
+}
+
+func open(o options) (m *model, err error) {
+	c, err := shapes.Llama(o.shape, o.seq)
+	if err != nil {
+		return nil, err
+	}
+	m = &model{o: o}
+	defer func() {
+		if err != nil {
+			m.close()
+		}
+	}()
+	if m.dev, err = npu.Open(o.device, npu.Options{Threads: o.threads}); err != nil {
+		return nil, err
+	}
+	if m.stream, err = m.dev.NewStream("compute"); err != nil {
+		return nil, err
+	}
+	b := graph.New()
+	batch := llama.Batch{Tokens: b.Input("tokens", npu.I32, o.batch, o.seq)}
+	loss, _ := c.Loss(b, batch, b.Input("targets", npu.I32, o.batch, o.seq), llama.Weights{})
+	b.Loss(loss)
+	if m.prog, err = graph.Compile(b, m.dev, graph.Options{Compute: o.dtype}); err != nil {
+		return nil, err
+	}
+	if err = m.bind(); err != nil {
+		return nil, err
+	}
+	return m, m.feed(c.Vocab)
+}
+
+// bind gives the program and AdamW memory, with random weights.
+func (m *model) bind() error {
+	var mem graph.Memory
+	var segs []optim.Segment
+	draw := rand.New(rand.NewPCG(1, 2))
+	for _, w := range m.prog.Weights() {
+		weight, err := m.alloc(w.Bytes)
+		if err != nil {
+			return err
+		}
+		grad, err := m.alloc(w.Bytes)
+		if err != nil {
+			return err
+		}
+		raw := make([]byte, w.Bytes)
+		for i := 0; i+4 <= len(raw); i += 4 {
+			binary.NativeEndian.PutUint32(raw[i:], math.Float32bits(float32(draw.NormFloat64()*0.02)))
+		}
+		if err := m.stream.CopyIn(weight, raw); err != nil {
+			return err
+		}
+		mem.Weights, mem.Grads = append(mem.Weights, weight), append(mem.Grads, grad)
+		segs = append(segs, optim.Segment{Name: w.Name, Weight: weight, Grad: grad, Elems: w.Bytes / 4,
+			Tensors: []optim.Tensor{{Name: w.Name, Elems: w.Bytes / 4, Group: optim.GroupOf(len(w.Desc.Shape))}}})
+	}
+	if err := m.prog.Bind(mem); err != nil {
+		return err
+	}
+	var err error
+	m.opt, err = optim.New(m.dev, optim.Default(optim.AdamW, 0.01), segs)
+	return err
+}
+
+func (m *model) alloc(n int64) (npu.Ptr, error) {
+	b, err := m.dev.Alloc(n)
+	if err != nil {
+		return npu.Ptr{}, err
+	}
+	m.bufs = append(m.bufs, b)
+	return npu.Ptr{Buf: b}, nil
+}
+
+// feed fills the inputs with random tokens; their loss is a mean.
+func (m *model) feed(vocab int) error {
+	draw := rand.New(rand.NewPCG(3, 4))
+	for _, name := range []string{"tokens", "targets"} {
+		at, d, ok := m.prog.Input(name)
+		if !ok {
+			return fmt.Errorf("the program has no input %s", name)
+		}
+		raw := make([]byte, 4*d.Shape.Elems())
+		for i := 0; i < len(raw); i += 4 {
+			binary.NativeEndian.PutUint32(raw[i:], uint32(draw.IntN(vocab)))
+		}
+		if err := m.stream.CopyIn(at, raw); err != nil {
+			return err
+		}
+	}
+	if at, _, ok := m.prog.Input(graph.LossScaleInput); ok {
+		raw := binary.NativeEndian.AppendUint32(nil, math.Float32bits(1/float32(m.o.batch*m.o.seq)))
+		if err := m.stream.CopyIn(at, raw); err != nil {
+			return err
+		}
+	}
+	return m.stream.Sync(context.Background())
+}
+
+// step runs forward, backward and AdamW and tells the time of each kind of kernel.
+func (m *model) step(ctx context.Context) (map[string]time.Duration, error) {
+	m.stream.Profile(true)
+	if err := m.prog.RunSync(ctx, m.stream); err != nil {
+		return nil, err
+	}
+	if err := m.opt.Begin(m.stream, 3e-4, 1); err != nil {
+		return nil, err
+	}
+	if err := m.opt.Step(m.stream); err != nil {
+		return nil, err
+	}
+	if err := m.stream.Sync(ctx); err != nil {
+		return nil, err
+	}
+	kinds := map[string]time.Duration{}
+	for _, s := range m.stream.Profile(false) {
+		k := s.Launch.Kernel()
+		kinds[kindOf(k.Op())+" "+k.Impl()] += s.Dur
+	}
+	return kinds, nil
+}
+
+// kindOf names what a kernel does; products are told apart by their place in training.
+func kindOf(o npu.Op) string {
+	name := o.Kind
+	if o.Kind != npu.MatMul {
+		return name
+	}
+	switch {
+	case o.Attrs.Bool("ta"):
+		return name + " dW"
+	case o.Attrs.Bool("tb"):
+		return name + " forward"
+	}
+	return name + " dX"
+}
+
+func (m *model) close() {
+	if m.opt != nil {
+		m.opt.Close()
+	}
+	if m.prog != nil {
+		m.prog.Close()
+	}
+	if m.stream != nil {
+		m.stream.Close()
+	}
+	for _, b := range m.bufs {
+		b.Free()
+	}
+	if m.dev != nil {
+		m.dev.Close()
+	}
+}
