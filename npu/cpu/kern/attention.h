@@ -74,6 +74,37 @@ static inline void *at_take(char **p, int64_t bytes) {
 	return at;
 }
 
+// Note [ahead]: a head's rows are short and far apart, which the processor does not foresee. What the next block reads, what this one writes, and a share of
+// the next key head's keys and values is therefore asked for meanwhile, some rows at each call of at_ask; that is a quarter of the time at S = 256.
+typedef struct {
+	struct {
+		char *at;
+		int64_t stride, rows;
+		int write;
+	} list[8];
+	int n, now;
+	int64_t row, bytes, share;
+} at_ahead;
+
+// Fills the list for block i of lo…hi-1 of a key head, to be asked for in so many calls.
+void at_plan(at_ahead *a, const at_job *j, int64_t size, int64_t key_head, int64_t i, int64_t lo, int64_t hi, int64_t calls);
+
+static inline void at_ask(at_ahead *a) {
+	for (int64_t n = a->share; n > 0 && a->now < a->n; n--) {
+		char *p = a->list[a->now].at + a->row * a->list[a->now].stride;
+		for (int64_t x = 0; x < a->bytes; x += 64) {
+#ifdef __x86_64__
+			if (a->list[a->now].write) {
+				__asm__ volatile("prefetchw %0" ::"m"(p[x]));
+				continue;
+			}
+#endif
+			__builtin_prefetch(p + x, 0, 2);
+		}
+		if (++a->row >= a->list[a->now].rows) a->now++, a->row = 0;
+	}
+}
+
 // With AMX, where the compiler knows it.
 int kern_amx(void);
 int64_t at_tiles_slot(const at_job *j);

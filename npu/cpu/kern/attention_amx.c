@@ -45,7 +45,8 @@ int kern_amx(void) {
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
-enum { M = AT_M, N = AT_N };
+// Queries are worked on by pairs of tiles, W, against N keys: that much stays in the nearest cache.
+enum { M = AT_M, N = 256, W = 32 };
 typedef __m512 F;
 typedef uint16_t half;
 
@@ -60,8 +61,8 @@ static void tiles_on(void) {
 	_tile_loadconfig(&cfg);
 }
 
-// 32×32 of c is (or where add, grows by) the product of a, 32 rows of 32·k, and b, 16·k rows of 32 pairs; row lengths in elements.
-INLINE void product(float *c, int64_t ldc, const half *a, int64_t lda, const half *b, int64_t ldb, int64_t k, int add) {
+// 32×32 of c is (or where add, grows by) the product of a, k pieces of 32 rows of 32, a step apart, and b, 16·k rows of 32 pairs; row lengths in elements.
+INLINE void product(float *c, int64_t ldc, const half *a, int64_t lda, int64_t step, const half *b, int64_t ldb, int64_t k, int add) {
 	ldc *= 4;
 	char *c1 = (char *)c + 16 * ldc;
 	__asm__ volatile("" ::: "memory"); // the intrinsics do not say that they read memory
@@ -76,7 +77,7 @@ INLINE void product(float *c, int64_t ldc, const half *a, int64_t lda, const hal
 		_tile_zero(2);
 		_tile_zero(3);
 	}
-	for (; k > 0; k--, a += 32, b += 16 * ldb) {
+	for (; k > 0; k--, a += step, b += 16 * ldb) {
 		_tile_loadd(4, a, 2 * lda);
 		_tile_loadd(6, b, 2 * ldb);
 		_tile_loadd(7, b + 32, 2 * ldb);
@@ -127,8 +128,10 @@ INLINE void turn(__m512i *a) {
 // n rows of d, a stride apart, become rows of dp, with zeros behind d, and behind row n up to row all.
 static void pack(half *dst, const half *src, int64_t stride, int64_t n, int64_t all, int64_t d, int64_t dp) {
 	for (int64_t i = 0; i < n; i++, src += stride, dst += dp) {
-		memcpy(dst, src, (size_t)d * 2);
-		memset(dst + d, 0, (size_t)(dp - d) * 2);
+		for (int64_t x = 0; x < dp; x += 32) {
+			__mmask32 in = d - x >= 32 ? ~0u : d > x ? (1u << (d - x)) - 1 : 0;
+			_mm512_storeu_si512(dst + x, _mm512_maskz_loadu_epi16(in, src + x));
+		}
 	}
 	memset(dst, 0, (size_t)((all - n) * dp) * 2);
 }
@@ -156,14 +159,14 @@ static void pairs_of_rows(half *dst, const half *src, int64_t rows, int64_t dp) 
 		for (int64_t x = 0; x < dp; x += 16) _mm512_storeu_si512(dst + i * dp + 2 * x, pair_of(src + i * dp + x, dp));
 }
 
-// dst[dp][rows].
+// dst[rows/32][dp][32]: pieces of 32 columns, so that the rows of a tile are neighbours.
 static void turned(half *dst, const half *src, int64_t rows, int64_t dp) {
 	for (int64_t i = 0; i < rows; i += 32)
 		for (int64_t x = 0; x < dp; x += 16) {
 			__m512i a[16];
 			UNROLL for (int u = 0; u < 16; u++) a[u] = pair_of(src + (i + 2 * u) * dp + x, dp);
 			turn(a);
-			UNROLL for (int u = 0; u < 16; u++) _mm512_storeu_si512(dst + (x + u) * rows + i, a[u]);
+			UNROLL for (int u = 0; u < 16; u++) _mm512_storeu_si512(dst + i * dp + (x + u) * 32, a[u]);
 		}
 }
 
@@ -222,57 +225,59 @@ typedef struct {
 
 // Queries m…m+15 against n keys; probabilities behind those that are seen are 0 up to fill, which is even. max is of scores as they are, before the scale.
 INLINE void soften(const fwd_mem *w, const sight *e, int64_t m, int64_t n, int64_t fill) {
-	float *s = w->s + m;
-	half *p = w->p + 2 * m;
+	float *s = w->s + m % W;
+	half *p = w->p + 2 * (m % W);
 	int64_t end = until(e, m + 16, n), i = e->seg ? 0 : until(e, m + 1, n), at = 0;
 	F old = _mm512_load_ps(w->max + m), top[4] = {old, old, old, old};
 	for (; at + 8 <= i; at += 8)
-		UNROLL for (int u = 0; u < 8; u++) top[u & 3] = _mm512_max_ps(top[u & 3], _mm512_load_ps(s + (at + u) * M));
-	for (; at < i; at++) top[0] = _mm512_max_ps(top[0], _mm512_load_ps(s + at * M));
+		UNROLL for (int u = 0; u < 8; u++) top[u & 3] = _mm512_max_ps(top[u & 3], _mm512_load_ps(s + (at + u) * W));
+	for (; at < i; at++) top[0] = _mm512_max_ps(top[0], _mm512_load_ps(s + at * W));
 	for (; i < end; i++) {
-		F x = _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), seen(e, m, i), _mm512_load_ps(s + i * M));
-		_mm512_store_ps(s + i * M, x);
+		F x = _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), seen(e, m, i), _mm512_load_ps(s + i * W));
+		_mm512_store_ps(s + i * W, x);
 		top[0] = _mm512_max_ps(top[0], x);
 	}
-	if (end & 1) _mm512_store_ps(s + end * M, _mm512_set1_ps(-INFINITY));
+	if (end & 1) _mm512_store_ps(s + end * W, _mm512_set1_ps(-INFINITY));
 	F now = _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3]));
 	_mm512_store_ps(w->max + m, now);
 	now = w->scale * _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(now, _mm512_set1_ps(-INFINITY), _CMP_NEQ_UQ), now);
 	F f = exp2_of(_mm512_fmsub_ps(old, w->scale, now)), sum[2] = {_mm512_load_ps(w->sum + m) * f, _mm512_setzero_ps()};
 	_mm512_store_ps(w->factor + m, f);
 	for (i = 0; i < end; i += 2) {
-		F x = exp2_of(_mm512_fmsub_ps(_mm512_load_ps(s + i * M), w->scale, now)), y = exp2_of(_mm512_fmsub_ps(_mm512_load_ps(s + (i + 1) * M), w->scale, now));
+		F x = exp2_of(_mm512_fmsub_ps(_mm512_load_ps(s + i * W), w->scale, now)), y = exp2_of(_mm512_fmsub_ps(_mm512_load_ps(s + (i + 1) * W), w->scale, now));
 		sum[0] += x, sum[1] += y;
-		_mm512_store_si512(p + i * M, pairs(x, y));
+		_mm512_store_si512(p + i * W, pairs(x, y));
 	}
 	_mm512_store_ps(w->sum + m, sum[0] + sum[1]);
-	for (; i < fill; i += 2) _mm512_store_si512(p + i * M, _mm512_setzero_si512());
+	for (; i < fill; i += 2) _mm512_store_si512(p + i * W, _mm512_setzero_si512());
 }
 
-// o, by columns, times factor, unless all factors are 1.
-static void rescale(const fwd_mem *w, int64_t dp) {
-	for (int64_t m = 0; m < M; m += 16) {
-		F f = _mm512_load_ps(w->factor + m);
-		if (_mm512_cmp_ps_mask(f, _mm512_set1_ps(1), _CMP_NEQ_UQ))
-			for (int64_t x = 0; x < dp; x++) _mm512_store_ps(w->o + x * M + m, _mm512_load_ps(w->o + x * M + m) * f);
-	}
+// Columns m…m+15 of o, by columns, times factor, unless all factors are 1.
+INLINE void rescale(const fwd_mem *w, int64_t m, int64_t dp) {
+	F f = _mm512_load_ps(w->factor + m);
+	if (_mm512_cmp_ps_mask(f, _mm512_set1_ps(1), _CMP_NEQ_UQ))
+		for (int64_t x = 0; x < dp; x++) _mm512_store_ps(w->o + x * M + m, _mm512_load_ps(w->o + x * M + m) * f);
 }
 
-static void fwd_block(const at_job *j, const fwd_mem *w, const at_block *k) {
+static void fwd_block(const at_job *j, const fwd_mem *w, const at_block *k, at_ahead *ahead) {
 	sight e = look(j, k);
 	int64_t limit = at_limit(j, k->q0), dp = j->dp, started = 0;
-	for (int i = 0; i < M; i++) w->max[i] = -INFINITY, w->sum[i] = 0, w->factor[i] = 1;
+	for (int i = 0; i < M; i++) w->max[i] = -INFINITY, w->sum[i] = 0;
 	memset(w->o, 0, (size_t)(M * dp) * 4);
 	for (int64_t t0 = 0; t0 < limit; t0 += N) {
 		int64_t n = at_min(N, limit - t0);
 		if (at_apart(j, k->b, k->q0, t0, n)) continue;
 		turn_to(&e, j, k, t0);
-		for (int64_t i = 0; i < n; i += 32)
-			for (int64_t m = from(&e, i); m < M; m += 32) product(w->s + i * M + m, M, w->k + (t0 + i) * dp, dp, w->qv + 2 * m, 2 * M, dp / 32, 0);
-		for (int64_t m = 0; m < M; m += 16) soften(w, &e, m, n, at_up(until(&e, m / 32 * 32 + 32, n), 32));
-		if (started++) rescale(w, dp);
-		for (int64_t m = 0; m < M; m += 32)
-			for (int64_t x = 0; x < dp; x += 32) product(w->o + x * M + m, M, w->vt + x * j->tp + t0, j->tp, w->p + 2 * m, 2 * M, at_up(until(&e, m + 32, n), 32) / 32, 1);
+		for (int64_t m = 0; m < k->n; m += W) {
+			int64_t see = at_up(until(&e, m + W, n), 32);
+			for (int64_t i = 0; i < see; i += 32, at_ask(ahead)) product(w->s + i * W, W, w->k + (t0 + i) * dp, dp, 32, w->qv + 2 * m, 2 * M, dp / 32, 0);
+			for (int64_t i = m; see && i < m + W; i += 16, at_ask(ahead)) {
+				soften(w, &e, i, n, see);
+				if (started) rescale(w, i, dp);
+			}
+			for (int64_t x = 0; see && x < dp; x += 32, at_ask(ahead)) product(w->o + x * M + m, M, w->vt + t0 * dp + 32 * x, 32, 32 * dp, w->p, 2 * W, see / 32, 1);
+		}
+		started = 1;
 	}
 	float *lse = j->cmd->p[5];
 	for (int64_t m = 0; lse && m < k->n; m++) lse[k->row + m] = w->max[m] * j->scale + logf(w->sum[m]);
@@ -284,7 +289,7 @@ static fwd_mem fwd_mem_of(const at_job *j, char **p) {
 	fwd_mem w;
 	w.k = at_take(p, keys), w.v = at_take(p, keys), w.vt = at_take(p, keys);
 	w.q = at_take(p, block), w.qv = at_take(p, block), w.o = at_take(p, 2 * block);
-	w.s = at_take(p, 4 * N * M), w.p = at_take(p, 2 * N * M);
+	w.s = at_take(p, 4 * N * W), w.p = at_take(p, 2 * N * W);
 	w.max = at_take(p, 4 * M), w.sum = at_take(p, 4 * M), w.factor = at_take(p, 4 * M);
 	w.scale = _mm512_set1_ps(j->scale * 1.44269504f);
 	return w;
@@ -297,12 +302,14 @@ static void tiles_fwd(const at_job *j, char *scratch, int64_t key_head, int64_t 
 	pack(w.k, (const half *)a[1] + at, j->g * d, j->t, j->tp, d, dp);
 	pack(w.v, (const half *)a[2] + at, j->g * d, j->t, j->tp, d, dp);
 	turned(w.vt, w.v, j->tp, dp);
+	at_ahead ahead;
 	tiles_on();
 	for (int64_t i = lo; i < hi; i++) {
 		at_block k = at_block_of(j, key_head, i);
 		pack(w.q, (const half *)a[0] + k.at, k.stride, k.n, M, d, dp);
 		pairs_turned(w.qv, w.q, M, dp);
-		fwd_block(j, &w, &k);
+		at_plan(&ahead, j, 2, key_head, i, lo, hi, at_limit(j, k.q0) * (4 + dp / 32) / 32 + 1);
+		fwd_block(j, &w, &k, &ahead);
 		unpack_turned((half *)a[4] + k.at, k.stride, w.o, k.n, d, w.factor);
 	}
 	_tile_release();
@@ -330,7 +337,7 @@ INLINE void harden(const bwd_mem *w, const sight *e, int64_t m, int64_t i, int64
 	}
 }
 
-static void bwd_block(const at_job *j, const bwd_mem *w, const at_block *k) {
+static void bwd_block(const at_job *j, const bwd_mem *w, const at_block *k, at_ahead *ahead) {
 	sight e = look(j, k);
 	int64_t limit = at_limit(j, k->q0), dp = j->dp;
 	memset(w->dq, 0, (size_t)(M * dp) * 4);
@@ -341,18 +348,21 @@ static void bwd_block(const at_job *j, const bwd_mem *w, const at_block *k) {
 		for (int64_t i = 0; i < n; i += 32) {
 			int64_t first = from(&e, i), t = (t0 + i) * dp, deep = (M - first) / 32;
 			for (int64_t m = first; m < M; m += 32) {
-				product(w->s + m, M, w->k + t, dp, w->qv + 2 * m, 2 * M, dp / 32, 0);
-				product(w->dp + m, M, w->v + t, dp, w->gv + 2 * m, 2 * M, dp / 32, 0);
+				product(w->s + m, M, w->k + t, dp, 32, w->qv + 2 * m, 2 * M, dp / 32, 0);
+				product(w->dp + m, M, w->v + t, dp, 32, w->gv + 2 * m, 2 * M, dp / 32, 0);
 				int whole = !e.seg && until(&e, m + 1, n) >= i + 32;
-				for (int64_t u = 0; u < 32; u += 2) harden(w, &e, m, i + u, u, n, whole);
+				for (int64_t u = 0; u < 32; u += 2) {
+					harden(w, &e, m, i + u, u, n, whole);
+					if (u % 8 == 0) at_ask(ahead);
+				}
 			}
 			for (int64_t x = 0; x < dp; x += 32) {
-				product(w->dv + t + x, dp, w->p + first, M, w->gn + first * dp + 2 * x, 2 * dp, deep, 1);
-				product(w->dk + t + x, dp, w->ds + first, M, w->qn + first * dp + 2 * x, 2 * dp, deep, 1);
+				product(w->dv + t + x, dp, w->p + first, M, 32, w->gn + first * dp + 2 * x, 2 * dp, deep, 1);
+				product(w->dk + t + x, dp, w->ds + first, M, 32, w->qn + first * dp + 2 * x, 2 * dp, deep, 1);
 			}
 		}
 		for (int64_t m = 0; m < M; m += 32)
-			for (int64_t x = 0; x < dp; x += 32) product(w->dq + x * M + m, M, w->kt + x * j->tp + t0, j->tp, w->dsn + 2 * m, 2 * M, at_up(until(&e, m + 32, n), 32) / 32, 1);
+			for (int64_t x = 0; x < dp; x += 32) product(w->dq + x * M + m, M, w->kt + t0 * dp + 32 * x, 32, 32 * dp, w->dsn + 2 * m, 2 * M, at_up(until(&e, m + 32, n), 32) / 32, 1);
 	}
 }
 
@@ -395,6 +405,7 @@ static void tiles_bwd(const at_job *j, char *scratch, float *sums, int64_t key_h
 	turned(w.kt, w.k, j->tp, dp);
 	float scale[M];
 	for (int i = 0; i < M; i++) scale[i] = j->scale;
+	at_ahead ahead;
 	tiles_on();
 	for (int64_t i = lo; i < hi; i++) {
 		at_block k = at_block_of(j, key_head, i);
@@ -405,7 +416,8 @@ static void tiles_bwd(const at_job *j, char *scratch, float *sums, int64_t key_h
 		pairs_of_rows(w.qn, w.q, M, dp);
 		pairs_of_rows(w.gn, w.go, M, dp);
 		rows_of(j, &k, w.go, w.lse, w.delta);
-		bwd_block(j, &w, &k);
+		at_plan(&ahead, j, 2, key_head, i, lo, hi, at_limit(j, k.q0) / 4 + 1);
+		bwd_block(j, &w, &k, &ahead);
 		unpack_turned((half *)a[7] + k.at, k.stride, w.dq, k.n, d, scale);
 	}
 	_tile_release();

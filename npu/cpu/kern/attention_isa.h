@@ -175,7 +175,7 @@ INLINE void ISA(soften)(const ISA(fwd_mem) *w, const ISA(sight) *e, int64_t m, i
 }
 
 // A block of queries in qt, against all keys: o, not divided yet, max and sum.
-static void ISA(fwd_block)(const at_job *j, const ISA(fwd_mem) *w, const at_block *k) {
+static void ISA(fwd_block)(const at_job *j, const ISA(fwd_mem) *w, const at_block *k, at_ahead *ahead) {
 	ISA(sight) e;
 	ISA(look)(&e, j, k);
 	for (int i = 0; i < AT_M; i++) w->max[i] = -INFINITY, w->sum[i] = 0, w->factor[i] = 1;
@@ -188,11 +188,13 @@ static void ISA(fwd_block)(const at_job *j, const ISA(fwd_mem) *w, const at_bloc
 		for (int64_t i = 0; i < n; i += AT_R) {
 			int64_t v = ISA(from)(&e, i);
 			ISA(rows)(AT_V - v, j->d, w->k + (t0 + i) * dp, dp, w->qt + v * VL, AT_M, w->s + i * AT_M + v * VL, AT_M, ISA(SET), 0);
+			at_ask(ahead);
 		}
 		for (int64_t m = 0; m < AT_M; m += VL) ISA(soften)(w, &e, m, n);
 		for (int64_t m = 0; m < k->n; m += AT_R) {
 			int64_t see = ISA(until)(&e, m + AT_R, n);
 			if (see || mode == ISA(SET)) ISA(columns)(dp / VL, see, w->s + m, AT_M, w->v + t0 * dp, dp, w->o + m * dp, dp, mode, w->factor + m);
+			at_ask(ahead);
 		}
 		mode = ISA(SCALED);
 	}
@@ -225,7 +227,7 @@ INLINE void ISA(harden)(const ISA(bwd_mem) *w, const ISA(sight) *e, int64_t v, i
 }
 
 // A block of queries against all keys: dq, and what it adds to dk and dv.
-static void ISA(bwd_block)(const at_job *j, const ISA(bwd_mem) *w, const at_block *k) {
+static void ISA(bwd_block)(const at_job *j, const ISA(bwd_mem) *w, const at_block *k, at_ahead *ahead) {
 	ISA(sight) e;
 	ISA(look)(&e, j, k);
 	int64_t limit = at_limit(j, k->q0), dp = j->dp, wide = dp / VL;
@@ -240,8 +242,10 @@ static void ISA(bwd_block)(const at_job *j, const ISA(bwd_mem) *w, const at_bloc
 			ISA(rows)(AT_V - v, j->d, w->k + t, dp, w->qt + m, AT_M, p, AT_M, ISA(SET), 0);
 			ISA(rows)(AT_V - v, j->d, w->v + t, dp, w->gt + m, AT_M, ds, AT_M, ISA(SET), 0);
 			ISA(harden)(w, &e, v, i, n);
+			at_ask(ahead);
 			ISA(rows)(wide, AT_M - m, p, AT_M, w->go + m * dp, dp, w->dv + t, dp, ISA(ADD), 0);
 			ISA(rows)(wide, AT_M - m, ds, AT_M, w->q + m * dp, dp, w->dk + t, dp, ISA(ADD), 0);
+			at_ask(ahead);
 		}
 		for (int64_t m = 0; m < k->n; m += AT_R) {
 			int64_t see = ISA(until)(&e, m + AT_R, n);

@@ -32,11 +32,13 @@ static void FN(at_fwd)(const at_job *j, char *scratch, int64_t key_head, int64_t
 	w.max = at_take(&scratch, 4 * AT_M), w.sum = at_take(&scratch, 4 * AT_M), w.factor = at_take(&scratch, 4 * AT_M);
 	FN(at_pack)(w.k, (const EL *)a[1] + at, j->g * d, j->t, j->tp, d, dp);
 	FN(at_pack)(w.v, (const EL *)a[2] + at, j->g * d, j->t, j->tp, d, dp);
+	at_ahead ahead;
 	for (int64_t i = lo; i < hi; i++) {
 		at_block k = at_block_of(j, key_head, i);
 		FN(at_pack)(w.q, (const EL *)a[0] + k.at, k.stride, k.n, AT_M, d, dp);
 		ISA(turn)(w.qt, w.q, dp, j->scale * 1.44269504f);
-		ISA(fwd_block)(j, &w, &k);
+		at_plan(&ahead, j, sizeof(EL), key_head, i, lo, hi, at_limit(j, k.q0) / AT_R * 3 / 2 + 1);
+		ISA(fwd_block)(j, &w, &k, &ahead);
 		FN(at_unpack)((EL *)a[4] + k.at, k.stride, w.o, k.n, d, dp, 1, w.factor);
 	}
 }
@@ -69,6 +71,7 @@ static void FN(at_bwd)(const at_job *j, char *scratch, float *sums, int64_t key_
 	w.lse = at_take(&scratch, 4 * AT_M), w.delta = at_take(&scratch, 4 * AT_M);
 	FN(at_pack)(w.k, (const EL *)a[2] + at, j->g * d, j->t, j->tp, d, dp);
 	FN(at_pack)(w.v, (const EL *)a[3] + at, j->g * d, j->t, j->tp, d, dp);
+	at_ahead ahead;
 	for (int64_t i = lo; i < hi; i++) {
 		at_block k = at_block_of(j, key_head, i);
 		FN(at_pack)(w.q, (const EL *)a[1] + k.at, k.stride, k.n, AT_M, d, dp);
@@ -76,7 +79,8 @@ static void FN(at_bwd)(const at_job *j, char *scratch, float *sums, int64_t key_
 		ISA(turn)(w.qt, w.q, dp, j->scale * 1.44269504f);
 		ISA(turn)(w.gt, w.go, dp, 1);
 		FN(at_rows)(j, &k, w.lse, w.delta);
-		ISA(bwd_block)(j, &w, &k);
+		at_plan(&ahead, j, sizeof(EL), key_head, i, lo, hi, at_limit(j, k.q0) / AT_R * 2 + 1);
+		ISA(bwd_block)(j, &w, &k, &ahead);
 		FN(at_unpack)((EL *)a[7] + k.at, k.stride, w.dq, k.n, d, dp, j->scale, 0);
 	}
 }
