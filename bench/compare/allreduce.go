@@ -132,8 +132,7 @@ func (h *harness) shm() reducer {
 
 // gloo is PyTorch's transport on the CPU.
 func (h *harness) gloo() reducer {
-	t := h.pytorch()
-	return reducer{name: "gloo", missing: t.missing, run: func(ctx context.Context, world int) (map[int]float64, error) {
+	return reducer{name: "gloo", missing: torchMissing(), run: func(ctx context.Context, world int) (map[int]float64, error) {
 		return linesOf(execute(ctx, nil, python(), h.peer("allreduce_gloo.py"), "--world", strconv.Itoa(world)))
 	}}
 }

@@ -13,19 +13,30 @@ import (
 )
 
 func TestSettings(t *testing.T) {
-	o := options{dtypes: "f32,bf16", ranks: "2x1,1x2", batch: 16, warm: 1, steps: 1, rounds: 1}
-	got, err := o.settings()
-	if err != nil || len(got) != 4 || got[3].String() != "bf16 1x2" {
+	o := options{dtypes: "f32,bf16", ranks: "2x1,1x2", shapes: "stories15M,d512", seq: "256,1024", warm: 1, steps: 1, rounds: 1, tokens: 2}
+	got, err := o.settings(nil, []int{16}, nil)
+	if err != nil || len(got) != 4 || got[3].label() != "bf16 1x2 b16" || got[3].items() != 16 {
 		t.Errorf("settings() = %v, %v", got, err)
 	}
-	for _, bad := range []options{
-		{dtypes: "f16", ranks: "1x1", batch: 1, warm: 1, steps: 1, rounds: 1},
-		{dtypes: "f32", ranks: "2", batch: 1, warm: 1, steps: 1, rounds: 1},
-		{dtypes: "f32", ranks: "2x1x", batch: 1, warm: 1, steps: 1, rounds: 1},
-		{dtypes: "f32", ranks: "0x1", batch: 1, warm: 1, steps: 1, rounds: 1},
-		{dtypes: "f32", ranks: "1x1", batch: 1, warm: 1, steps: 1},
+	got, err = o.llamaSettings()
+	if err != nil || len(got) != 2*2*3*4 || got[47].label() != "d512 bf16 1x2 b16 s1024" || got[0].items() != 2*4*256 {
+		t.Errorf("llamaSettings() = %v, %v", got, err)
+	}
+	for _, change := range []func(o *options){
+		func(o *options) { o.dtypes = "f16" },
+		func(o *options) { o.ranks = "2" },
+		func(o *options) { o.ranks = "2x1x" },
+		func(o *options) { o.ranks = "0x1" },
+		func(o *options) { o.rounds = 0 },
+		func(o *options) { o.batch = "4,x" },
+		func(o *options) { o.batch = "0" },
+		func(o *options) { o.seq = "" },
+		func(o *options) { o.shapes = "stories15M,7b" },
+		func(o *options) { o.tokens = 1 },
 	} {
-		if _, err := bad.settings(); err == nil {
+		bad := o
+		change(&bad)
+		if _, err := bad.llamaSettings(); err == nil {
 			t.Errorf("settings of %+v: no error", bad)
 		}
 	}
@@ -33,15 +44,23 @@ func TestSettings(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	r, err := parseTorch(ran{stdout: []byte("a warning\n" + `{"version": "2.0", "img_s": 8.5, "img_s_best": 9, "step_ms": 1880, "rss_mb": 2000, "first_step_s": 6.5}` + "\n"), disturbed: 3})
-	if want := (result{8.5, 9, 1880, 2000, 6.5, 3, "2.0"}); err != nil || r != want {
+	if want := (result{rate: 8.5, best: 9, stepMS: 1880, rssMB: 2000, firstS: 6.5, disturbed: 3, version: "2.0"}); err != nil || r != want {
 		t.Errorf("parseTorch = %+v, %v; want %+v", r, err, want)
+	}
+	r, err = parseTorch(ran{stdout: []byte(`{"tok_s": 2048.5, "tok_s_best": 2100, "step_ms": 500}`)})
+	if err != nil || r.rate != 2048.5 || r.best != 2100 {
+		t.Errorf("parseTorch of tokens = %+v, %v", r, err)
 	}
 	if _, err := parseTorch(ran{stdout: []byte("Killed\n")}); err == nil || !strings.Contains(err.Error(), "Killed") {
 		t.Errorf("parseTorch of no JSON: %v", err)
 	}
 	r, err = parseMark(ran{stdout: []byte("direct resnet50 threads=1 batch=16 f32: 4.34 img/s (best 4.36), step 3684 ms, rss 2015 MB\n  conv 1 ms"), rssMB: 2015})
-	if err != nil || r.imgS != 4.34 || r.best != 4.36 || r.stepMS != 3684 || r.rssMB != 2015 {
+	if err != nil || r.rate != 4.34 || r.best != 4.36 || r.stepMS != 3684 || r.rssMB != 2015 {
 		t.Errorf("parseMark = %+v, %v", r, err)
+	}
+	r, err = parseMark(ran{stdout: []byte("bare llama d512 (58.1M) threads=1 batch=8 seq=256 bf16: 1834 tok/s (best 1850), step 1117 ms, 650 model GFLOP/s\n")})
+	if err != nil || r.rate != 1834 || r.best != 1850 || r.stepMS != 1117 {
+		t.Errorf("parseMark of tokens = %+v, %v", r, err)
 	}
 	if _, err := parseMark(ran{stdout: []byte("img/s")}); err == nil {
 		t.Error("parseMark of nonsense: no error")
@@ -50,12 +69,12 @@ func TestParse(t *testing.T) {
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	r, err = parseGotrain([]byte(`{"event":"run_start","time":"2026-01-01T00:00:01Z","version":"v1"}
 {"event":"step","time":"2026-01-01T00:00:02.5Z","step":1,"step_time":9}
-{"event":"step","step":2,"step_time":2}
-{"event":"step","step":3,"step_time":4}
-{"event":"step","step":4,"step_time":2}
+{"event":"step","step":2,"step_time":2,"npu_util":0.97}
+{"event":"step","step":3,"step_time":4,"npu_util":0.9}
+{"event":"step","step":4,"step_time":2,"npu_util":0.98}
 not json
 `), s, began)
-	if err != nil || r.imgS != 16 || r.best != 16 || r.stepMS != 2000 || r.firstS != 2.5 || r.version != "v1" {
+	if err != nil || r.rate != 16 || r.best != 16 || r.stepMS != 2000 || r.firstS != 2.5 || r.util != 0.97 || r.version != "v1" {
 		t.Errorf("parseGotrain = %+v, %v", r, err)
 	}
 	if _, err := parseGotrain([]byte(`{"event":"step","step_time":9}`), s, began); err == nil {
@@ -68,12 +87,12 @@ not json
 }
 
 func TestSummaryLeavesOutDisturbedRuns(t *testing.T) {
-	rs := []result{{imgS: 10, best: 11}, {imgS: 2, best: 3, disturbed: 40}, {imgS: 12, best: 12.5}}
+	rs := []result{{rate: 10, best: 11}, {rate: 2, best: 3, disturbed: 40}, {rate: 12, best: 12.5}}
 	s, ok := summarise(rs, 5)
-	if !ok || s.imgS != 11 || s.best != 12.5 || s.low != 10 || s.high != 12 || s.spoiled || s.runs != 2 {
+	if !ok || s.rate != 11 || s.best != 12.5 || s.low != 10 || s.high != 12 || s.spoiled || s.runs != 2 {
 		t.Errorf("summarise = %+v", s)
 	}
-	if s, _ := summarise(rs[1:2], 5); !s.spoiled || s.imgS != 2 {
+	if s, _ := summarise(rs[1:2], 5); !s.spoiled || s.rate != 2 {
 		t.Errorf("summarise of one disturbed run = %+v, want it used and marked", s)
 	}
 	if _, ok := summarise(nil, 5); ok {
@@ -81,19 +100,22 @@ func TestSummaryLeavesOutDisturbedRuns(t *testing.T) {
 	}
 }
 
+// script writes a shell script that stands for a program.
+func script(t *testing.T, dir, name, body string) string {
+	t.Helper()
+	p := filepath.Join(dir, name)
+	if err := os.WriteFile(p, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // TestWhole runs the harness with scripts in the place of every contestant but one, which is missing.
 func TestWhole(t *testing.T) {
 	dir := t.TempDir()
-	script := func(name, body string) string {
-		p := filepath.Join(dir, name)
-		if err := os.WriteFile(p, []byte("#!/bin/sh\n"+body+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	mine := script("gotrain", `echo "$@" > `+dir+`/args
+	mine := script(t, dir, "gotrain", `echo "$@" > `+dir+`/args
 for s in 5 2 2 2; do echo '{"event":"step","step_time":'$s'}'; done > "$1/metrics.jsonl"`)
-	t.Setenv("BENCH_MARK", script("mark", `echo "bare: 3.00 img/s (best 3.10), step 5300 ms"`))
+	t.Setenv("BENCH_MARK", script(t, dir, "mark", `echo "bare: 3.00 img/s (best 3.10), step 5300 ms"`))
 	t.Setenv("BENCH_PYTHON", filepath.Join(dir, "no-python"))
 	var out, progress bytes.Buffer
 	err := run(context.Background(), []string{"-what", "step", "-dtype", "f32", "-ranks", "2x1", "-warm", "1", "-steps", "3", "-rounds", "2", "-batch", "16",
@@ -108,6 +130,28 @@ for s in 5 2 2 2; do echo '{"event":"step","step_time":'$s'}'; done > "$1/metric
 	}
 	if args, _ := os.ReadFile(dir + "/args"); !strings.HasSuffix(strings.TrimSpace(string(args)), "2 1 16 f32 4") {
 		t.Errorf("gotrain was called with %q", args)
+	}
+}
+
+// TestWholeLlama: a program of the user's own, a mark for one length of sequence only, two copies of which count as one.
+func TestWholeLlama(t *testing.T) {
+	dir := t.TempDir()
+	mine := script(t, dir, "gotrain", `for s in 5 2 2; do echo '{"event":"step","npu_util":0.995,"step_time":'$s'}'; done`)
+	t.Setenv("BENCH_MARK_LLAMA", script(t, dir, "mark", `echo "$@ $OMP_NUM_THREADS" >> `+dir+`/args; echo "bare: 1000 tok/s (best 1100), step 2000 ms"`))
+	t.Setenv("BENCH_PYTHON", filepath.Join(dir, "no-python"))
+	var out, progress bytes.Buffer
+	err := run(context.Background(), []string{"-what", "llama", "-dtype", "bf16", "-ranks", "2x1", "-warm", "1", "-steps", "2", "-rounds", "1", "-batch", "8",
+		"-seq", "256,512", "-shape", "d512", "-bench", filepath.Join(dir, "bench"), "-gotrain", mine + " {dir} {shape} {seq}"}, &out, &progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"pytorch does not take part", "kernels does not take part", "d512 bf16 2x1 b8 s256", "d512 bf16 2x1 b8 s512", "2048", "4096", "2000", "1.02x", "99.5%"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("output lacks %q:\n%s", want, out.String())
+		}
+	}
+	if args, _ := os.ReadFile(dir + "/args"); string(args) != "d512 8 bf16 2 1\nd512 8 bf16 2 1\n" {
+		t.Errorf("the mark was called with %q", args)
 	}
 }
 

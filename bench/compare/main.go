@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gotrain/gotrain/bench/shapes"
 )
 
 // options are the flags.
@@ -22,7 +24,10 @@ type options struct {
 	what      string
 	dtypes    string
 	ranks     string
-	batch     int
+	batch     string
+	shapes    string
+	seq       string
+	tokens    int
 	warm      int
 	steps     int
 	rounds    int
@@ -47,10 +52,13 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(progress)
-	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure: step, allreduce, or both")
+	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, llama, generate")
 	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
-	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; the all-reduce takes 2 and 4 ranks")
-	fs.IntVar(&o.batch, "batch", 16, "images a rank")
+	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; generate takes the threads; the all-reduce takes 2 and 4 ranks")
+	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")
+	fs.StringVar(&o.shapes, "shape", "stories15M", "models of llama and generate: "+strings.Join(shapes.Names(), ", "))
+	fs.StringVar(&o.seq, "seq", "256", "tokens of a sequence of llama")
+	fs.IntVar(&o.tokens, "tokens", 200, "tokens that generate writes")
 	fs.IntVar(&o.warm, "warm", 4, "steps before measuring")
 	fs.IntVar(&o.steps, "steps", 8, "steps measured in a run")
 	fs.IntVar(&o.rounds, "rounds", 3, "runs of each contestant, in turn")
@@ -61,10 +69,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	settings, err := o.settings()
-	if err != nil {
+	if _, err := o.settings(nil, []int{1}, nil); err != nil { // before anything runs
 		return err
 	}
+	var err error
 	fmt.Fprintln(out, machine())
 	h := &harness{ctx: ctx, o: o, out: out, progress: progress}
 	if h.scratch, err = os.MkdirTemp("", "gotrain-compare-"); err != nil {
@@ -74,46 +82,21 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	for _, what := range strings.Split(o.what, ",") {
 		switch what {
 		case "step":
-			err = h.steps(settings)
+			err = h.steps()
 		case "allreduce":
 			err = h.allreduce([]int{2, 4})
+		case "llama":
+			err = h.llama()
+		case "generate":
+			err = h.generate()
 		default:
-			err = fmt.Errorf("-what %q: only step and allreduce can be measured", what)
+			err = fmt.Errorf("-what %q: only step, allreduce, llama and generate can be measured", what)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// setting is one way to train.
-type setting struct {
-	World, Threads, Batch, Warm, Steps int
-	DType                              string
-}
-
-func (s setting) String() string { return fmt.Sprintf("%s %dx%d", s.DType, s.World, s.Threads) }
-
-// settings crosses the flags.
-func (o options) settings() ([]setting, error) {
-	var out []setting
-	if o.batch < 1 || o.warm < 1 || o.steps < 1 || o.rounds < 1 {
-		return nil, errors.New("-batch, -warm, -steps and -rounds must be at least 1")
-	}
-	for _, d := range strings.Split(o.dtypes, ",") {
-		if d != "f32" && d != "bf16" {
-			return nil, fmt.Errorf("-dtype %q: only f32 and bf16 are compared", d)
-		}
-		for _, r := range strings.Split(o.ranks, ",") {
-			s := setting{Batch: o.batch, Warm: o.warm, Steps: o.steps, DType: d}
-			if _, err := fmt.Sscanf(r+"\n", "%dx%d\n", &s.World, &s.Threads); err != nil || s.World < 1 || s.Threads < 1 {
-				return nil, fmt.Errorf("-ranks %q: write RANKSxTHREADS, such as 2x1", r)
-			}
-			out = append(out, s)
-		}
-	}
-	return out, nil
 }
 
 // machine says where the numbers come from.

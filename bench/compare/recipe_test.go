@@ -3,9 +3,14 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/gotrain/gotrain/bench/shapes"
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/recipes/assemble"
+	"github.com/gotrain/gotrain/train/data/text"
 )
 
 // TestCommandFitsTheRecipes keeps the harness's command in step with the schema: every key exists, and what it asks for is what runs.
@@ -24,5 +29,29 @@ func TestCommandFitsTheRecipes(t *testing.T) {
 	if r.Run.Steps != 12 || r.Run.OutputDir != "/tmp/x" || r.Train.Ranks != 2 || r.Train.Threads != 1 || r.GlobalBatch(2) != 32 || r.Train.DType != "bf16" ||
 		r.Data.Kind != "synthetic" || r.Data.ImageSize != 224 || r.Model.Depth != 50 || r.Model.Classes != 1000 || r.Eval.Enabled || r.Checkpoint.Enabled || !r.Log.JSONL {
 		t.Errorf("the command resolves to %+v", r)
+	}
+}
+
+// TestLlamaRecipe: the recipe that the harness writes is valid and means the model and the step that the peers have.
+func TestLlamaRecipe(t *testing.T) {
+	for _, name := range shapes.Names() {
+		dir := t.TempDir()
+		s := setting{World: 2, Threads: 1, Batch: 8, Warm: 4, Steps: 8, DType: "bf16", Model: name, Seq: 512}
+		if err := writeRecipe(dir, s); err != nil {
+			t.Fatal(err)
+		}
+		r, err := recipes.Load(filepath.Join(dir, "recipe.toml"))
+		if err != nil {
+			raw, _ := os.ReadFile(filepath.Join(dir, "recipe.toml"))
+			t.Fatalf("%v\n%s", err, raw)
+		}
+		c, err := assemble.Llama(r, text.Info{})
+		if want, _ := shapes.Llama(name, 512); err != nil || c.Params() != want.Params() || c.Context != 512 || c.Tied != want.Tied {
+			t.Errorf("%s: model %+v, %v; want %+v", name, c, err, want)
+		}
+		if r.Run.Steps != 12 || r.Run.OutputDir != dir || r.Train.Ranks != 2 || r.Train.Threads != 1 || r.Train.Batch != 8 || r.Train.DType != "bf16" || r.Train.ClipNorm != 0 ||
+			r.Data.Kind != "synthetic" || r.Text.Sequence != 512 || r.Optim.Name != "adamw" || r.Optim.LR != 3e-4 || r.Schedule.Kind != "constant" || r.Eval.Enabled || r.Checkpoint.Enabled || !r.Log.JSONL {
+			t.Errorf("%s: the recipe resolves to %+v", name, r)
+		}
 	}
 }

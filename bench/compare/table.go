@@ -12,13 +12,15 @@ import (
 
 // table collects results by setting and contestant.
 type table struct {
+	title    string
+	unit     string
 	names    []string
 	settings []setting
 	runs     map[setting]map[string][]result
 }
 
-func newTable(field []contestant) *table {
-	t := &table{runs: map[setting]map[string][]result{}}
+func newTable(title, unit string, field []contestant) *table {
+	t := &table{title: title, unit: unit, runs: map[setting]map[string][]result{}}
 	for _, c := range field {
 		t.names = append(t.names, c.name)
 	}
@@ -57,15 +59,16 @@ func summarise(rs []result, limit float64) (summary, bool) {
 		}
 		return median(v)
 	}
-	s.imgS = pick(func(r result) float64 { return r.imgS })
+	s.rate = pick(func(r result) float64 { return r.rate })
 	s.stepMS = pick(func(r result) float64 { return r.stepMS })
 	s.rssMB = pick(func(r result) float64 { return r.rssMB })
 	s.firstS = pick(func(r result) float64 { return r.firstS })
+	s.util = pick(func(r result) float64 { return r.util })
 	s.disturbed = pick(func(r result) float64 { return r.disturbed })
 	s.version = good[0].version
-	s.low, s.high = good[0].imgS, good[0].imgS
+	s.low, s.high = good[0].rate, good[0].rate
 	for _, r := range good {
-		s.best, s.low, s.high = max(s.best, r.best), min(s.low, r.imgS), max(s.high, r.imgS)
+		s.best, s.low, s.high = max(s.best, r.best), min(s.low, r.rate), max(s.high, r.rate)
 	}
 	return s, true
 }
@@ -85,29 +88,29 @@ func (t *table) print(out io.Writer, limit float64) {
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "ResNet-50 224x224\tcontestant\timg/s\tlow…high\tbest step\tstep ms\tRSS MB\tfirst step s\tothers\t%s is\t\n", t.names[0])
+	fmt.Fprintf(w, "%s\tcontestant\t%s\tlow…high\tbest step\tstep ms\tRSS MB\tfirst step s\tat work\tothers\t%s is\t\n", t.title, t.unit, t.names[0])
 	for _, s := range t.settings {
 		first, ok := summarise(t.runs[s][t.names[0]], limit)
 		for _, n := range t.names {
 			v, have := summarise(t.runs[s][n], limit)
 			if !have {
-				fmt.Fprintf(w, "%s b%d\t%s\t-\t\t\t\t\t\t\t\t\n", s, s.Batch, n)
+				fmt.Fprintf(w, "%s\t%s\t-\t\t\t\t\t\t\t\t\t\n", s.label(), n)
 				continue
 			}
 			ratio := ""
 			if ok && n != t.names[0] {
-				ratio = fmt.Sprintf("%.2fx", first.imgS/v.imgS)
+				ratio = fmt.Sprintf("%.2fx", first.rate/v.rate)
 			}
 			mark := ""
 			if v.spoiled {
 				mark = "!"
 			}
-			fmt.Fprintf(w, "%s b%d\t%s\t%.2f%s\t%.2f…%.2f\t%.2f\t%.0f\t%s\t%s\t%.0f%%\t%s\t\n", s, s.Batch, strings.TrimSpace(n+" "+v.version), v.imgS, mark, v.low, v.high, v.best,
-				v.stepMS, known(v.rssMB, "%.0f"), known(v.firstS, "%.1f"), v.disturbed, ratio)
+			fmt.Fprintf(w, "%s\t%s\t%s%s\t%s…%s\t%s\t%.0f\t%s\t%s\t%s\t%.0f%%\t%s\t\n", s.label(), strings.TrimSpace(n+" "+v.version), rate(v.rate), mark, rate(v.low), rate(v.high), rate(v.best),
+				v.stepMS, known(v.rssMB, "%.0f"), known(v.firstS, "%.1f"), known(100*v.util, "%.1f%%"), v.disturbed, ratio)
 		}
 	}
 	w.Flush()
-	fmt.Fprintf(out, "medians over runs; images of all ranks; RSS of the largest rank; ! = every run had others on the machine for more than %.0f %%\n", limit)
+	fmt.Fprintf(out, "medians over runs; %s of all ranks; RSS of the largest rank; at work = part of the step in which the device computed; ! = every run had others on the machine for more than %.0f %%\n", t.unit, limit)
 }
 
 func known(v float64, format string) string {
@@ -115,4 +118,12 @@ func known(v float64, format string) string {
 		return "-"
 	}
 	return fmt.Sprintf(format, v)
+}
+
+// rate prints items a second.
+func rate(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
 }
