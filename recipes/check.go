@@ -56,7 +56,7 @@ func (c *checker) field(f *field) {
 	case reflect.String:
 		s := v.String()
 		if f.oneOf != nil && !slices.Contains(f.oneOf, s) {
-			hint := "one of " + strings.Join(f.oneOf, ", ")
+			hint := "one of " + strings.Join(slices.DeleteFunc(slices.Clone(f.oneOf), func(s string) bool { return s == "" }), ", ")
 			if n := nearest(s, f.oneOf); n != "" {
 				hint = fmt.Sprintf("did you mean %q? %s", n, hint)
 			}

@@ -224,7 +224,7 @@ func load(ctx context.Context, path string) (*checkpoint.Checkpoint, *checkpoint
 
 // openCheckpoint finds the checkpoint to evaluate and the recipe in it.
 func openCheckpoint(ctx context.Context, path string) (dir, recipe string, err error) {
-	c, _, err := load(ctx, path)
+	c, _, err := load(ctx, findModel(path))
 	if err != nil {
 		return "", "", err
 	}

@@ -17,7 +17,7 @@ func (a *app) evalCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval CHECKPOINT",
 		Short: "Evaluate a checkpoint on held-out samples",
-		Long: `Evaluate a checkpoint on held-out samples. CHECKPOINT is the folder of one, or a folder of several, of which the newest good one is
+		Long: `Evaluate a checkpoint on held-out samples. CHECKPOINT is the folder of one, or a folder of several or of a run, of which the newest good one is
 taken. The recipe is the one that the checkpoint was trained with, unless --recipe names another; --set changes keys, for example to
 evaluate on other data. Every sample counts exactly once, whatever the number of ranks.`,
 		Example: `  gotrain eval runs/resnet50/checkpoints

@@ -16,6 +16,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 )
 
 // exportFlags are the flags of export.
@@ -34,15 +35,15 @@ func (a *app) exportCmd() *cobra.Command {
 		Short: "Write a Llama in a format that other programs read",
 		Long: `Write a Llama in a format that other programs read.
 
-WEIGHTS is a checkpoint (or a folder of several, of which the newest good one is taken), a folder as Hugging Face has it (config.json and
+WEIGHTS is a checkpoint (or a folder of several or of a run, of which the newest good one is taken), a folder as Hugging Face has it (config.json and
 model.safetensors or shards), a folder with Meta's names (safetensors and params.json), or a .bin file of llama2.c. Formats to write:
 
   hf       model.safetensors or shards, config.json, generation_config.json: for transformers, vLLM, llama.cpp's converter
   llama2c  version 0 of llama2.c: DIR/model.bin, or the file itself where the path ends with .bin; f32 only
   meta     model.safetensors with Meta's names and order of rows, params.json
 
-DIR appears when it is complete, or not at all.`,
-		Example: `  gotrain export --from runs/llama/checkpoints --to shakespeare --format hf --dtype bf16 --tokenizer tokenizer.json
+The tokenizer that lies in the folder of the weights goes along, for hf and meta, unless --tokenizer names another. DIR appears when it is complete, or not at all.`,
+		Example: `  gotrain export --from runs/llama-finetune --to shakespeare --format hf --dtype bf16
   gotrain export --from shakespeare --to shakespeare.bin --format llama2c
   gotrain export --from stories15M.bin --to stories15M --format hf`,
 		Args: cobra.NoArgs,
@@ -57,7 +58,7 @@ DIR appears when it is complete, or not at all.`,
 	c.Flags().StringVar(&f.format, "format", "", "`hf`, llama2c or meta")
 	c.Flags().StringVar(&f.dtype, "dtype", "f32", "what values are stored as: `f32`, bf16 or f16")
 	c.Flags().StringVar(&f.config, "config", "", "config.json for weights that have none; a `file` or its folder")
-	c.Flags().StringArrayVar(&f.tokenizers, "tokenizer", nil, "`file` to copy along, or the folder of a tokenizer's files; may be repeated")
+	c.Flags().StringArrayVar(&f.tokenizers, "tokenizer", nil, "`file` to copy along, or the folder of a tokenizer's files; may be repeated; none: the one in the folder of the weights")
 	c.Flags().IntVar(&f.context, "context", 0, "declare a shorter context of `N` tokens; 0: the model's")
 	c.Flags().Int64Var(&f.shardMB, "shard-mb", 0, "largest size in `MB` of a file of format hf; 0: 5000")
 	c.Flags().BoolVar(&f.force, "force", false, "replace what an export wrote there before")
@@ -81,11 +82,20 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 	if f.shardMB < 0 || f.shardMB > 1e9 {
 		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--shard-mb is %d", f.shardMB))
 	}
-	m, err := openLlama(ctx, f.from, f.config)
+	from := findModel(f.from)
+	m, err := openLlama(ctx, from, f.config)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	// Beside a lone file anything may lie, and llama2.c's format is one.
+	if st, err := os.Stat(from); err == nil && st.IsDir() && len(o.Files) == 0 && f.format != llamafile.Llama2C {
+		dir, err := folderOf(ctx, from)
+		if err != nil {
+			return err
+		}
+		o.Files, _ = tokenizer.Files(dir) // none is no fault
+	}
 	begin := time.Now()
 	r, err := llamafile.Export(ctx, m, f.format, f.to, o)
 	switch {

@@ -39,7 +39,7 @@ func TestExportAndInspect(t *testing.T) {
 		{"--from " + stories + " --format llama2c --to " + bin, "hf as llama2c, 260,032 parameters in 47 tensors, F32, 1 file, 1.01 MiB", "llama2c v0"},
 		{"--from " + bin + " --format meta --to " + meta, "llama2c v0 as meta, 260,032 parameters in 47 tensors, F32, 2 files", "meta"},
 		{"--from " + meta + " --format hf --tokenizer " + tok + " --to " + hf, "meta as hf, 260,032 parameters in 47 tensors, F32, 4 files", "hf"},
-		{"--from " + hf + " --format hf --force --dtype bf16 --to " + filepath.Join(dir, "half"), "BF16, 3 files, 0.50", "hf"},
+		{"--from " + hf + " --format hf --force --dtype bf16 --to " + filepath.Join(dir, "half"), "BF16, 4 files, 0.50", "hf"},
 	} {
 		out, errs, code := cli(t, append([]string{"export"}, strings.Fields(c.args)...)...)
 		if code != 0 || errs != "" || !strings.Contains(out, c.out) {
@@ -162,7 +162,7 @@ func TestExportByRecipe(t *testing.T) {
 		t.Errorf("code %d\n%s%s", code, text, errs)
 	}
 	saveStories(t, filepath.Join(dir, "other"), false, "[model]\nname = \"resnet\"\n[run]\nsteps = 1\n[data]\nkind = \"synthetic\"\n")
-	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "holds a resnet, and only a llama has formats") {
+	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "holds a resnet, and this is for a llama only") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 }

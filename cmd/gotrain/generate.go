@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,16 +144,9 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 func (f *generateFlags) openTokenizer(ctx context.Context, path string, m llamafile.Model) (tokenizer.Tokenizer, error) {
 	at := f.tokenizer
 	if at == "" {
-		at = path
-		if isCheckpoint(path) {
-			c, _, err := load(ctx, path)
-			if err != nil {
-				return nil, err
-			}
-			at = c.Path
-			c.Close()
-		} else if st, err := os.Stat(path); err == nil && !st.IsDir() {
-			at = filepath.Dir(path)
+		var err error
+		if at, err = folderOf(ctx, path); err != nil {
+			return nil, err
 		}
 	}
 	t, err := tokenizer.Open(at)
@@ -227,29 +221,50 @@ func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Ge
 	if err != nil || dtype != npu.F32 && dtype != npu.BF16 {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype %s: f32 or bf16", f.dtype))
 	}
+	if !slices.Contains([]string{"auto", "cpu", "ref"}, f.device) {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--device %s: auto, cpu or ref", f.device))
+	}
 	if err := f.sampling.Check(); err != nil {
 		return nil, launch.WithCode(launch.ExitUsage, err)
 	}
 	if f.limit < 1 {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--tokens %d: at least 1", f.limit))
 	}
-	longest := 0
-	for _, p := range prompts {
-		longest = max(longest, len(p))
-	}
-	c := m.Config()
-	room := f.room
-	if room == 0 {
-		room = min(longest+f.limit, c.Context)
-	}
-	if room > c.Context {
-		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--room %d is more than the context of the model, %d", room, c.Context))
+	room, err := f.roomFor(prompts, m.Config().Context)
+	if err != nil {
+		return nil, launch.WithCode(launch.ExitUsage, err)
 	}
 	o := generate.Options{Threads: f.threads, Compute: dtype, Texts: len(prompts), Room: room}
 	if f.device != "auto" {
 		o.Device = f.device
 	}
-	return generate.New(m, c, o)
+	g, err := generate.New(m, m.Config(), o)
+	return g, launch.WithCode(launch.ExitUnavailable, err)
+}
+
+// roomFor is the number of tokens that a text may have, prompt included.
+func (f *generateFlags) roomFor(prompts [][]int32, context int) (int, error) {
+	longest, which := 0, 0
+	for i, p := range prompts {
+		if len(p) > longest {
+			longest, which = len(p), i
+		}
+	}
+	room := f.room
+	if room == 0 {
+		room = min(longest+f.limit, context)
+	}
+	switch {
+	case f.room < 0:
+		return 0, fmt.Errorf("--room %d: at least 1, or 0 for as many as are asked for", f.room)
+	case room > context:
+		return 0, fmt.Errorf("--room %d is more than the context of the model, %d", room, context)
+	case longest > context:
+		return 0, fmt.Errorf("prompt %d has %d tokens, the context of the model is %d\nhint: shorten the prompt", which+1, longest, context)
+	case longest > room:
+		return 0, fmt.Errorf("prompt %d has %d tokens, which is more than --room %d", which+1, longest, room)
+	}
+	return room, nil
 }
 
 // writer prints texts: a single one as it comes, several when all are written.

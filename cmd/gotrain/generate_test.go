@@ -98,6 +98,10 @@ func TestGenerateErrors(t *testing.T) {
 		{stories + " --dtype f16", "f32 or bf16", launch.ExitUsage},
 		{stories + " --tokens 0", "at least 1", launch.ExitUsage},
 		{stories + " --room 513", "more than the context of the model, 512", launch.ExitUsage},
+		{stories + " --room 3 --prompt Once-upon-a-time", "which is more than --room 3", launch.ExitUsage},
+		{stories + " --prompt " + strings.Repeat("Once-", 300), "the context of the model is 512\nhint: shorten", launch.ExitUsage},
+		{stories + " --device gpu", "auto, cpu or ref", launch.ExitUsage},
+		{"nowhere", "nor other weights", launch.ExitNoInput},
 		{stories + " --top-p 1.5 -t -1", "temperature is -1", launch.ExitUsage},
 	} {
 		out, errs, code := cli(t, append([]string{"generate"}, strings.Fields(c.args)...)...)

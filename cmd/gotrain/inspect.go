@@ -21,7 +21,7 @@ func (a *app) inspectCmd() *cobra.Command {
 		Use:   "inspect CHECKPOINT|WEIGHTS",
 		Short: "Show what a checkpoint or a file of weights holds, and whether it is sound",
 		Long: `Show what a checkpoint holds, and whether it is sound: every file is read and compared with its checksum. CHECKPOINT is the folder of one, or a
-folder of several, which are listed and of which the newest good one is shown.
+folder of several or of a run, which are listed and of which the newest good one is shown.
 
 WEIGHTS are those of others: a Llama's folder as Hugging Face has it, a folder with Meta's names, a .bin file of llama2.c, or any safetensors. The format,
 the configuration and the shapes are shown after all of them were checked against each other.`,
@@ -31,10 +31,11 @@ the configuration and the shapes are shown after all of them were checked agains
   gotrain inspect stories15M.bin --tensors`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if !isCheckpoint(args[0]) {
-				return a.inspectWeights(args[0], asJSON, tensors, recipe)
+			at := findModel(args[0])
+			if !isCheckpoint(at) {
+				return a.inspectWeights(at, asJSON, tensors, recipe)
 			}
-			in, err := inspect(c.Context(), args[0])
+			in, err := inspect(c.Context(), at)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -62,7 +63,7 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 	fmt.Fprintf(w, "steps\t%s, %s an epoch\n", thousands(int64(s.Steps)), thousands(int64(s.StepsPerPass)))
 	fmt.Fprintf(w, "arithmetic\t%.2f GFLOP a micro-batch: %.2f forward, %.2f backward\n", giga(s.ForwardFLOP+s.BackwardFLOP), giga(s.ForwardFLOP), giga(s.BackwardFLOP))
 	if s.Predicted > 0 {
-		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", s.Predicted.Round(time.Millisecond),
+		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", round(s.Predicted),
 			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, long(s.Predicted.Seconds()*float64(s.Steps)))
 		if s.Traffic > 0 {
 			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (f32, ring)\n", mib(s.Traffic))
@@ -71,8 +72,12 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")
 	}
 	if c := s.Recompute; c != nil {
-		fmt.Fprintf(w, "recompute\t%s; activations %s kept, %s computed again (%+.0f %% of the arithmetic)\n", map[bool]string{false: "none", true: "layer"}[c.On], mib(c.Kept), mib(c.Again),
-			100*float64(c.ExtraFLOP)/float64(s.ForwardFLOP+s.BackwardFLOP))
+		part := 100 * float64(c.ExtraFLOP) / float64(s.ForwardFLOP+s.BackwardFLOP)
+		if c.On {
+			fmt.Fprintf(w, "recompute\tlayer: activations take %s; with none %s and %.0f %% less arithmetic\n", mib(c.Again), mib(c.Kept), part)
+		} else {
+			fmt.Fprintf(w, "recompute\tnone: activations take %s; with layer %s and %.0f %% more arithmetic\n", mib(c.Kept), mib(c.Again), part)
+		}
 	}
 	w.Flush()
 
@@ -84,9 +89,7 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 	w.Flush()
 
 	fmt.Fprintf(a.out, "\nbuckets, in the order of reduction\n")
-	for i, b := range s.Buckets {
-		fmt.Fprintf(w, "  %d\t%s\t%d parameters\t%s\n", i, mib(b.Bytes), len(b.Params), span(b.Params))
-	}
+	printBuckets(w, s.Buckets)
 	w.Flush()
 
 	fmt.Fprintln(a.out, "\nwhere the time goes, by kind of op")
@@ -106,6 +109,24 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 	return w.Flush()
 }
 
+// Of very many buckets only the first and the last ones are printed; --json has all.
+const bucketsShown, bucketsAtEnd = 16, 4
+
+func printBuckets(w io.Writer, all []train.BucketItem) {
+	skipped, bytes := 0, int64(0)
+	for i, b := range all {
+		if len(all) > bucketsShown+bucketsAtEnd && i >= bucketsShown && i < len(all)-bucketsAtEnd {
+			skipped, bytes = skipped+1, bytes+b.Bytes
+			continue
+		}
+		if skipped > 0 {
+			fmt.Fprintf(w, "  …\t%s\tin %d more\t--json lists them\n", mib(bytes), skipped)
+			skipped = 0
+		}
+		fmt.Fprintf(w, "  %d\t%s\t%d parameters\t%s\n", i, mib(b.Bytes), len(b.Params), span(b.Params))
+	}
+}
+
 // long writes a number of seconds that may be more than a Duration holds.
 func long(seconds float64) string {
 	switch days := seconds / 86400; {
@@ -115,6 +136,17 @@ func long(seconds float64) string {
 		return fmt.Sprintf("%.0f days", days)
 	}
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+}
+
+// round drops the digits of a prediction that mean nothing.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > 10*time.Minute:
+		return d.Round(time.Minute)
+	case d > 10*time.Second:
+		return d.Round(time.Second)
+	}
+	return d.Round(time.Millisecond)
 }
 
 // span names the parameters of a bucket: the first and the last one.

@@ -54,6 +54,9 @@ func openLlama(ctx context.Context, path, config string) (llamafile.Model, error
 		}
 		given = &c
 	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint there, nor other weights: %w\nhint: a checkpoint, the folder of a run, one of Hugging Face, a .bin of llama2.c, or stories260k, which is bundled", err))
+	}
 	if isCheckpoint(path) {
 		c, _, err := load(ctx, path)
 		if err != nil {
@@ -68,6 +71,21 @@ func openLlama(ctx context.Context, path, config string) (llamafile.Model, error
 	}
 	m, err := llamafile.OpenWith(path, given)
 	return m, launch.WithCode(launch.ExitNoInput, err)
+}
+
+// folderOf is where the weights lie: what lies beside them belongs to them.
+func folderOf(ctx context.Context, path string) (string, error) {
+	if isCheckpoint(path) {
+		c, _, err := load(ctx, path)
+		if err != nil {
+			return "", err
+		}
+		return c.Path, c.Close()
+	}
+	if st, err := os.Stat(path); err == nil && !st.IsDir() {
+		return filepath.Dir(path), nil
+	}
+	return path, nil
 }
 
 func fileIn(dir, name string) bool {
@@ -85,7 +103,7 @@ func configOfRecipe(c *checkpoint.Checkpoint) (*llama.Config, error) {
 		return nil, err
 	}
 	if r.Model.Name != "llama" {
-		return nil, fmt.Errorf("%s holds a %s, and only a llama has formats to export to", c.Path, r.Model.Name)
+		return nil, fmt.Errorf("%s holds a %s, and this is for a llama only", c.Path, r.Model.Name)
 	}
 	vocab, head := 0, false
 	if f := c.File(checkpoint.ModelFile); f != nil {

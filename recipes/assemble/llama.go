@@ -182,7 +182,14 @@ func llamaFiles(r *recipes.Recipe, c *train.Config, tokens text.Info) (err error
 	}
 	c.Weights = llamaWeights(model)
 	if c.InitFrom != "" && !goesOn(r) {
-		c.InitFrom, err = weightsPath(r)
+		if c.InitFrom, err = weightsPath(r); err != nil {
+			return err
+		}
+		w, err := c.Weights(c.InitFrom) // what does not fit is known before ranks meet
+		if err != nil {
+			return fmt.Errorf("recipes: model.init_from: %w", err)
+		}
+		return w.Close()
 	}
-	return err
+	return nil
 }

@@ -28,8 +28,11 @@ func openText(r *recipes.Recipe, root, split string, training bool) (data.Source
 	if err != nil {
 		return nil, err
 	}
-	// One document needs nothing to keep it apart from others.
-	return text.NewSource(c, text.SourceOptions{Seq: seq, Documents: r.Text.Apart && c.Documents() != 1, Pad: !training || r.Data.Tail == "pad"})
+	o := text.SourceOptions{Seq: seq, Documents: r.Text.Apart && c.Documents() != 1, Pad: !training || r.Data.Tail == "pad"} // one document needs nothing to keep it apart from others
+	if m, err := Llama(r, c.Info()); err == nil {                                                                            // its error comes with the model
+		o.Vocab = m.Vocab // a damaged id is then found with its file and place
+	}
+	return text.NewSource(c, o)
 }
 
 // cutText tokenises files of a folder, or a single one.

@@ -93,3 +93,11 @@ func TestFinetuneStartsFromTheFile(t *testing.T) {
 		t.Errorf("fc.bias is %v; %v", got, err)
 	}
 }
+
+// Weights of another Llama than the recipe's are refused before ranks meet, and validate says so too.
+func TestWeightsOfAnotherLlama(t *testing.T) {
+	_, err := Config(recipe(t, "llama-tiny", "model.init_from=stories260k", "checkpoint.dir="+t.TempDir()), rank(1))
+	if launch.ExitCode(err) != launch.ExitRecipe || !strings.Contains(err.Error(), "was made with heads = 8, the model has 4\nhint: ") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -186,7 +186,7 @@ func (r *reader) give(d doc) error {
 					break
 				}
 			}
-			return fmt.Errorf("text: %s:%d: byte 0x%02x is not UTF-8\nhint: is it a text? --replace-invalid reads it all the same",
+			return fmt.Errorf("text: %s:%d: byte 0x%02x is not UTF-8\nhint: is it a text? gotrain tokenize --replace-invalid reads it all the same",
 				d.file, d.line+strings.Count(d.text[:at], "\n"), d.text[at])
 		}
 		d.text = strings.ToValidUTF8(d.text, "\uFFFD")
