@@ -4,5 +4,6 @@
 //	g, err := b.Lower()
 //	err = graphtest.CheckGrads(g, nil, 1e-6)   // random inputs and parameters, in float64
 //
-// [Machine] gives access to every value of a run.
+// [Machine] gives access to every value of a run. [OnDevice] compiles a model for a real device and gives access to inputs, outputs, gradients and
+// states by name, for comparisons with other implementations.
 package graphtest

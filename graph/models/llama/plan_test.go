@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/graphtest"
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
@@ -82,29 +83,27 @@ func TestRecomputation(t *testing.T) {
 		t.Errorf("with recomputation %v\nwithout %v", a, k)
 	}
 	w, in := open(t, weightsFile), open(t, reference)
-	run := func(o graph.Options) *machine {
+	run := func(o graph.Options) *graphtest.Device {
 		b := graph.New()
 		loss, _ := c.Loss(b, llama.Batch{Tokens: b.Input("tokens", npu.I32, 2, 96)}, b.Input("targets", npu.I32, 2, 96), llama.Weights{})
 		b.Loss(loss)
-		m := newMachine(t, "cpu", b, o, w)
-		for name, from := range map[string]string{"tokens": "input_ids", "targets": "target_ids"} {
-			raw, err := in.Bytes(from)
-			check(t, err)
-			m.set(name, raw)
-		}
-		m.set(graph.LossScaleInput, one())
-		m.run()
+		m := onDevice(t, "cpu", b, o, w)
+		m.SetInts("tokens", ints(t, in, "input_ids")...)
+		m.SetInts("targets", ints(t, in, "target_ids")...)
+		m.Set(graph.LossScaleInput, 1)
+		m.Run()
 		return m
 	}
 	for _, compute := range []npu.DType{npu.F32, npu.BF16} {
 		// Fusion may round a sum in another place, so the comparison to the bit is without it.
 		x, y := run(graph.Options{Compute: compute, NoFuse: true}), run(graph.Options{Compute: compute, NoFuse: true, Recompute: true})
-		if !slices.Equal(x.output("loss"), y.output("loss")) {
-			t.Errorf("%v: losses %v and %v", compute, x.output("loss"), y.output("loss"))
+		if !slices.Equal(x.Output("loss"), y.Output("loss")) {
+			t.Errorf("%v: losses %v and %v", compute, x.Output("loss"), y.Output("loss"))
 		}
-		for i, q := range x.prog.Weights() {
-			if !slices.Equal(x.get(x.mem.Grads[i], q.Desc), y.get(y.mem.Grads[i], q.Desc)) {
-				t.Errorf("%v: the gradient of %s changes", compute, q.Name)
+		again := y.Grads()
+		for name, g := range x.Grads() {
+			if !slices.Equal(g, again[name]) {
+				t.Errorf("%v: the gradient of %s changes", compute, name)
 			}
 		}
 	}
@@ -125,14 +124,12 @@ func TestRecomputationNeedsBlocks(t *testing.T) {
 // With constant weights conversions run once, before everything else, and nothing overwrites what they made.
 func TestConstantWeights(t *testing.T) {
 	w, want := open(t, weightsFile), open(t, reference)
-	ids, err := want.Bytes("input_ids")
-	check(t, err)
 	var got [][]float32
 	for _, constant := range []bool{false, true} {
 		b := graph.New(graph.ForEval())
 		b.Output("logits", stories(t).Logits(b, llama.Batch{Tokens: b.Input("tokens", npu.I32, 2, 96)}, llama.Weights{}))
-		m := newMachine(t, "cpu", b, graph.Options{Compute: npu.BF16, Constant: constant}, w)
-		p := m.prog.Plan()
+		m := onDevice(t, "cpu", b, graph.Options{Compute: npu.BF16, Constant: constant}, w)
+		p := m.Prog.Plan()
 		for i, s := range p.Steps {
 			weight := s.Op.Kind == npu.Convert && p.Tensors[s.In[0]].Role == plan.Param
 			if constant && weight != (i < p.Once) {
@@ -142,16 +139,16 @@ func TestConstantWeights(t *testing.T) {
 		if (p.Once > 0) != constant {
 			t.Errorf("constant %t: %d steps run once", constant, p.Once)
 		}
-		m.set("tokens", ids)
+		m.SetInts("tokens", ints(t, want, "input_ids")...)
 		if constant {
-			if err := m.prog.Run(m.stream, false, nil); err == nil || !strings.Contains(err.Error(), "Prepare") {
+			if err := m.Prog.Run(m.Stream, false, nil); err == nil || !strings.Contains(err.Error(), "Prepare") {
 				t.Errorf("unprepared: %v", err)
 			}
-			check(t, m.prog.Prepare(m.stream))
-			m.run()
+			check(t, m.Prog.Prepare(m.Stream))
+			m.Run()
 		}
-		m.run()
-		got = append(got, m.output("logits"))
+		m.Run()
+		got = append(got, m.Output("logits"))
 	}
 	if !slices.Equal(got[0], got[1]) {
 		t.Error("constant weights change the logits")

@@ -1,13 +1,13 @@
 package llama_test
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 	"path/filepath"
 	"testing"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/graphtest"
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/npu"
 	_ "github.com/gotrain/gotrain/npu/cpu"
@@ -42,92 +42,23 @@ func floats(t testing.TB, f *safetensors.File, name string) []float32 {
 	return v
 }
 
-// machine runs one program on one device.
-type machine struct {
-	t      testing.TB
-	prog   *graph.Program
-	stream npu.Stream
-	mover  *graph.Mover
-	mem    graph.Memory
-}
-
-// newMachine compiles a model and gives it the weights of a file.
-func newMachine(t testing.TB, family string, b *graph.Builder, o graph.Options, w *safetensors.File) *machine {
+// onDevice compiles a model with two threads and the weights of a file.
+func onDevice(t testing.TB, family string, b *graph.Builder, o graph.Options, w *safetensors.File) *graphtest.Device {
 	t.Helper()
-	dev, err := npu.Open(family, npu.Options{Threads: 2})
-	if err != nil {
-		t.Skipf("device %s: %v", family, err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	m := &machine{t: t}
-	m.prog, err = graph.Compile(b, dev, o)
+	return graphtest.OnDevice(t, family, 2, b, o, func(name string) []float32 { return floats(t, w, name) })
+}
+
+// ints reads a tensor of token ids.
+func ints(t testing.TB, f *safetensors.File, name string) []int32 {
+	t.Helper()
+	raw, err := f.Bytes(name)
 	check(t, err)
-	m.stream, err = dev.NewStream("compute")
-	check(t, err)
-	m.mover = graph.NewMover(dev, m.stream)
-	alloc := func(bytes int64) npu.Ptr {
-		buf, err := dev.Alloc(bytes)
-		check(t, err)
-		t.Cleanup(func() { buf.Free() })
-		return npu.Ptr{Buf: buf}
+	v := make([]int32, len(raw)/4)
+	for i := range v {
+		v[i] = int32(binary.LittleEndian.Uint32(raw[4*i:]))
 	}
-	for _, x := range m.prog.Weights() {
-		m.mem.Weights = append(m.mem.Weights, alloc(x.Bytes))
-		if x.Grad {
-			m.mem.Grads = append(m.mem.Grads, alloc(x.Bytes))
-		}
-	}
-	for _, s := range m.prog.States() {
-		m.mem.States = append(m.mem.States, alloc(s.Bytes))
-	}
-	check(t, m.prog.Bind(m.mem))
-	t.Cleanup(func() {
-		m.mover.Close()
-		m.prog.Close()
-		m.stream.Close()
-	})
-	for i, x := range m.prog.Weights() {
-		raw, err := w.Bytes(x.Name)
-		check(t, err)
-		check(t, m.mover.In(context.Background(), m.mem.Weights[i], x.Desc, raw))
-	}
-	return m
-}
-
-// set fills an input with raw bytes.
-func (m *machine) set(name string, raw []byte) {
-	m.t.Helper()
-	at, d, ok := m.prog.Input(name)
-	if !ok {
-		m.t.Fatalf("no input %q", name)
-	}
-	check(m.t, m.mover.In(context.Background(), at, d, raw))
-}
-
-func (m *machine) run() {
-	m.t.Helper()
-	check(m.t, m.prog.RunSync(context.Background(), m.stream))
-}
-
-func (m *machine) get(at npu.Ptr, d npu.Desc) []float32 {
-	m.t.Helper()
-	raw := make([]byte, d.PlainBytes())
-	check(m.t, m.mover.Out(context.Background(), raw, at, d))
-	v := make([]float32, d.Shape.Elems())
-	check(m.t, safetensors.DecodeFloat32s(v, raw, map[npu.DType]safetensors.DType{npu.F32: safetensors.F32, npu.BF16: safetensors.BF16}[d.DType]))
 	return v
 }
-
-func (m *machine) output(name string) []float32 {
-	m.t.Helper()
-	at, d, ok := m.prog.Output(name)
-	if !ok {
-		m.t.Fatalf("no output %q", name)
-	}
-	return m.get(at, d)
-}
-
-func one() []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)) }
 
 // apart is the largest difference, relative to the largest value of want.
 func apart(got, want []float32, scale float64) (worst float64) {
@@ -152,12 +83,10 @@ func TestLogitsOfARealModel(t *testing.T) {
 		t.Run(family, func(t *testing.T) {
 			b := graph.New(graph.ForEval())
 			b.Output("logits", stories(t).Logits(b, llama.Batch{Tokens: b.Input("tokens", npu.I32, 2, 96)}, llama.Weights{}))
-			m := newMachine(t, family, b, graph.Options{}, w)
-			ids, err := want.Bytes("input_ids")
-			check(t, err)
-			m.set("tokens", ids)
-			m.run()
-			d := apart(m.output("logits"), floats(t, want, "logits"), 1)
+			m := onDevice(t, family, b, graph.Options{}, w)
+			m.SetInts("tokens", ints(t, want, "input_ids")...)
+			m.Run()
+			d := apart(m.Output("logits"), floats(t, want, "logits"), 1)
 			t.Logf("logits differ by %.1e of the largest", d)
 			if d > 2e-6 {
 				t.Errorf("logits differ by %g of the largest", d)
@@ -192,24 +121,21 @@ func TestGradientsOfARealModel(t *testing.T) {
 			loss, count := stories(t).Loss(b, llama.Batch{Tokens: b.Input("tokens", npu.I32, 2, 96)}, b.Input("targets", npu.I32, 2, 96), llama.Weights{})
 			b.Loss(loss)
 			b.Output("count", count)
-			m := newMachine(t, c.family, b, c.o, w)
-			for in, name := range map[string]string{"tokens": "input_ids", "targets": "target_ids"} {
-				raw, err := want.Bytes(name)
-				check(t, err)
-				m.set(in, raw)
-			}
-			m.set(graph.LossScaleInput, one())
-			m.run()
-			if n := m.output("count")[0]; n != 192 {
+			m := onDevice(t, c.family, b, c.o, w)
+			m.SetInts("tokens", ints(t, want, "input_ids")...)
+			m.SetInts("targets", ints(t, want, "target_ids")...)
+			m.Set(graph.LossScaleInput, 1)
+			m.Run()
+			if n := m.Output("count")[0]; n != 192 {
 				t.Errorf("%g tokens counted", n)
 			}
-			if got := float64(m.output("loss")[0]) / 192; math.Abs(got-mean) > c.loss*mean {
+			if got := float64(m.Output("loss")[0]) / 192; math.Abs(got-mean) > c.loss*mean {
 				t.Errorf("loss %.9g, want %.9g", got, mean)
 			}
 			worst, where := 0.0, ""
-			for i, x := range m.prog.Weights() {
-				if d := apart(m.get(m.mem.Grads[i], x.Desc), floats(t, want, "grad."+x.Name), 1.0/192); d > worst {
-					worst, where = d, x.Name
+			for name, g := range m.Grads() {
+				if d := apart(g, floats(t, want, "grad."+name), 1.0/192); d > worst {
+					worst, where = d, name
 				}
 			}
 			t.Logf("gradients differ by at most %.1e, in %s", worst, where)

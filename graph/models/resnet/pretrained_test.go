@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/graphtest"
 	"github.com/gotrain/gotrain/graph/models/resnet"
 	"github.com/gotrain/gotrain/npu"
 	_ "github.com/gotrain/gotrain/npu/cpu"
@@ -137,19 +138,19 @@ func verdict(t *testing.T, what string, got, bound float64) {
 	}
 }
 
-func evaluate(t *testing.T, r *reference, w map[string]tfjs.Tensor, compute npu.DType) *machine {
+func evaluate(t *testing.T, r *reference, w map[string]tfjs.Tensor, compute npu.DType) *graphtest.Device {
 	t.Helper()
 	b := graph.New(graph.ForEval())
 	x := b.Input("image", npu.F32, 8, 3, 224, 224)
 	b.Output("logits", resnet.Build(b, x, network))
-	m := newMachine(t, b, compute, w)
-	m.set("image", r.image)
-	m.run()
+	m := onCPU(t, b, compute, w)
+	m.Set("image", r.image...)
+	m.Run()
 	return m
 }
 
 // step is one pass of training on the eight pictures.
-func step(t *testing.T, r *reference, w map[string]tfjs.Tensor, compute npu.DType) *machine {
+func step(t *testing.T, r *reference, w map[string]tfjs.Tensor, compute npu.DType) *graphtest.Device {
 	t.Helper()
 	b := graph.New()
 	x, y := b.Input("image", npu.F32, 8, 3, 224, 224), b.Input("label", npu.I32, 8)
@@ -157,11 +158,11 @@ func step(t *testing.T, r *reference, w map[string]tfjs.Tensor, compute npu.DTyp
 	loss, _ := b.CrossEntropy(logits, y, graph.Smoothing(0.1))
 	b.Loss(loss)
 	b.Output("logits", logits)
-	m := newMachine(t, b, compute, w)
-	m.set("image", r.image)
-	m.setLabels(r.labels)
-	m.set(graph.LossScaleInput, []float32{1. / 8}) // the reference's loss is the mean of eight
-	m.run()
+	m := onCPU(t, b, compute, w)
+	m.Set("image", r.image...)
+	m.SetInts("label", r.labels...)
+	m.Set(graph.LossScaleInput, 1./8) // the reference's loss is the mean of eight
+	m.Run()
 	return m
 }
 
@@ -169,7 +170,7 @@ func step(t *testing.T, r *reference, w map[string]tfjs.Tensor, compute npu.DTyp
 func TestPretrainedInference(t *testing.T) {
 	r, w := readReference(t), weights(t)
 	m := evaluate(t, r, w, npu.F32)
-	logits := m.output("logits")
+	logits := m.Output("logits")
 	verdict(t, "logits", distance(logits, r.tensors["logits"]), 2e-5)
 	for i, p := range r.Pictures {
 		if got, want := argmax(logits[1000*i:][:1000]), argmax(r.tensors["logits"][1000*i:][:1000]); got != want {
@@ -185,11 +186,11 @@ func TestPretrainedStages(t *testing.T) {
 	for i, x := range resnet.Stages(b, b.Input("image", npu.F32, 8, 3, 224, 224), network) {
 		b.Output("mean."+stages[i], b.GlobalAvgPool(x))
 	}
-	m := newMachine(t, b, npu.F32, w)
-	m.set("image", r.image)
-	m.run()
+	m := onCPU(t, b, npu.F32, w)
+	m.Set("image", r.image...)
+	m.Run()
 	for _, s := range stages {
-		verdict(t, "mean."+s, distance(m.output("mean."+s), r.tensors["mean."+s]), 2e-5)
+		verdict(t, "mean."+s, distance(m.Output("mean."+s), r.tensors["mean."+s]), 2e-5)
 	}
 }
 
@@ -198,9 +199,9 @@ func TestPretrainedStages(t *testing.T) {
 func TestPretrainedTraining(t *testing.T) {
 	r, w := readReference(t), weights(t)
 	m := step(t, r, w, npu.F32)
-	verdict(t, "loss", math.Abs(float64(m.output("loss")[0])/8/r.Loss-1), 1e-6)
-	verdict(t, "logits", distance(m.output("logits"), r.tensors["train.logits"]), 2e-5)
-	grads := m.grads()
+	verdict(t, "loss", math.Abs(float64(m.Output("loss")[0])/8/r.Loss-1), 1e-6)
+	verdict(t, "logits", distance(m.Output("logits"), r.tensors["train.logits"]), 2e-5)
+	grads := m.Grads()
 	worst, at := 0.0, ""
 	for name, want := range r.GradNorm {
 		if d := math.Abs(norm(grads[name])/want - 1); !(d <= worst) {
@@ -221,7 +222,7 @@ func TestPretrainedTraining(t *testing.T) {
 	if whole != 7 {
 		t.Errorf("%d whole gradients in the reference, want 7", whole)
 	}
-	states := m.states()
+	states := m.States()
 	for _, n := range []string{"bn1", "layer4.2.bn3"} {
 		for _, s := range []string{".running_mean", ".running_var"} {
 			verdict(t, n+s, distance(states[n+s], r.tensors["train."+n+s]), 1e-5)
@@ -244,7 +245,7 @@ func gradBound(name string) float64 {
 // what was measured with AMX: 8e-3 in the logits, 4e-4 in the loss, 9e-3 over the norms of all gradients.
 func TestPretrainedBF16(t *testing.T) {
 	r, w := readReference(t), weights(t)
-	logits := evaluate(t, r, w, npu.BF16).output("logits")
+	logits := evaluate(t, r, w, npu.BF16).Output("logits")
 	verdict(t, "logits", distance(logits, r.tensors["logits"]), 2e-2)
 	for i, p := range r.Pictures {
 		if got, want := argmax(logits[1000*i:][:1000]), argmax(r.tensors["logits"][1000*i:][:1000]); got != want {
@@ -252,8 +253,8 @@ func TestPretrainedBF16(t *testing.T) {
 		}
 	}
 	m := step(t, r, w, npu.BF16)
-	verdict(t, "loss", math.Abs(float64(m.output("loss")[0])/8/r.Loss-1), 2e-3)
-	grads := m.grads()
+	verdict(t, "loss", math.Abs(float64(m.Output("loss")[0])/8/r.Loss-1), 2e-3)
+	grads := m.Grads()
 	var d, n float64
 	for name, want := range r.GradNorm {
 		d, n = d+math.Pow(norm(grads[name])-want, 2), n+want*want
@@ -268,4 +269,10 @@ func sortedNames(m map[string][]float32) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// onCPU compiles b for one thread of the cpu and loads the weights.
+func onCPU(t *testing.T, b *graph.Builder, compute npu.DType, w map[string]tfjs.Tensor) *graphtest.Device {
+	t.Helper()
+	return graphtest.OnDevice(t, "cpu", 1, b, graph.Options{Compute: compute}, func(name string) []float32 { return w[name].Data })
 }
