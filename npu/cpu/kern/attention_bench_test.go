@@ -74,6 +74,7 @@ func bestRun(b *testing.B, op npu.Op) time.Duration {
 //	go test -run ^$ -bench Attention -benchtime 20x ./npu/cpu/kern
 func BenchmarkAttention(b *testing.B) {
 	for _, a := range []heads{
+		{1, 256, 256, 8, 8, 64, true, false}, // all of it in the second cache
 		{8, 256, 256, 6, 6, 48, true, false},
 		{8, 256, 256, 8, 8, 64, true, false},
 		{2, 1024, 1024, 8, 8, 64, true, false},

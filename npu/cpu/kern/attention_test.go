@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/kern"
@@ -80,6 +81,8 @@ func TestAttention(t *testing.T) {
 		{1, 256, 256, 2, 1, 64, true, false},
 		{1, 300, 300, 3, 1, 48, true, false},
 		{2, 129, 129, 2, 2, 128, true, false},
+		{2, 70, 70, 8, 4, 16, true, false}, // key heads enough for one unit each
+		{1, 610, 610, 2, 2, 32, true, false},
 		{1, 65, 65, 5, 1, 80, false, false},
 		{1, 31, 200, 2, 1, 16, true, false}, // more keys than queries
 		{1, 1, 300, 4, 2, 64, true, false},
@@ -95,6 +98,36 @@ func TestAttention(t *testing.T) {
 			defer kern.Tiles(true)
 			a.check(t, npu.BF16)
 		})
+	}
+}
+
+// Nothing is read behind an argument: each ends where a page begins that must not be touched.
+func TestAttentionReadsNoMore(t *testing.T) {
+	for _, a := range []heads{{1, 70, 70, 2, 1, 24, true, true}, {1, 33, 50, 1, 1, 10, false, false}, {2, 64, 64, 2, 2, 64, true, false}} {
+		for _, dt := range acts {
+			fwd, bwd := a.ops(dt)
+			q, k := npu.D(dt, a.b, 1, a.h, a.d), npu.D(npu.F32, a.b, a.t, a.g, a.d)
+			cached := npu.Op{Kind: npu.AttentionCached, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{q, k, k, npu.D(npu.I32, a.b, 1)}, Out: []npu.Desc{q}}
+			for _, op := range []npu.Op{fwd, bwd, cached} {
+				for isa := range kern.ISAs() {
+					call, ok := kern.PrepareFor(op, isa)
+					if !ok {
+						t.Fatalf("no kernel for %s", op)
+					}
+					var args []unsafe.Pointer
+					for _, d := range append(append([]npu.Desc{}, op.In...), op.Out...) {
+						args = append(args, ptr(fenced(t, d.PlainBytes())))
+					}
+					cmd, err := call.Bind(args, ptr(fenced(t, (call.Workspace()+63)/64*64)), 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := cmd.Run(1); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
 	}
 }
 

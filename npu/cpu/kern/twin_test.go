@@ -176,6 +176,7 @@ func (w twin) run(t *testing.T, r *rand.Rand) {
 		if !ok {
 			t.Fatalf("no kernel for %s", w.op)
 		}
+		call.ForThreads(3)
 		var first [][]byte
 		for threads := 1; threads <= 3; threads++ {
 			got := w.exec(t, call, in, threads)
