@@ -1,6 +1,6 @@
 # Few verbs; each is one or two commands that can also be typed. See CONTRIBUTING.md.
 
-.PHONY: build test race lint bench golden docs
+.PHONY: build test race lint bench bench-llama golden docs
 
 build: ## bin/gotrain and bin/hcclrun
 	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
@@ -19,6 +19,9 @@ lint:
 
 bench: ## gotrain next to its peers on this machine; bench/README.md says what is needed
 	go run ./bench/compare
+
+bench-llama: ## the same for Llamas: training steps, and writing text against the speed of memory; takes hours
+	go run ./bench/compare -what llama,generate -shape stories15M,d512
 
 golden: ## rewrite golden files; look at the difference before committing it
 	go test ./recipes ./cmd/gotrain -update

@@ -1,20 +1,31 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 
-// Command compare measures gotrain next to its peers on one machine: ResNet-50 training steps against PyTorch DDP and against a bare
-// program on the same kernel library ("the mark"), and all-reduces against gloo, Open MPI and a floor.
+// Command compare measures gotrain next to its peers on one machine: training steps of ResNet-50 and of Llamas against PyTorch DDP and against a bare
+// program on the same kernel library ("the mark"), all-reduces against gloo, Open MPI and a floor, and writing text against the speed of memory.
 //
-//	go run ./bench/compare                                # all of it, three rounds
+//	go run ./bench/compare                                # ResNet-50 and all-reduces, three rounds
 //	go run ./bench/compare -what step -dtype bf16 -ranks 2x1 -rounds 5
 //	go run ./bench/compare -what allreduce
+//	go run ./bench/compare -what llama -shape stories15M,d512 -batch 4,8,16 -seq 256 -dtype f32,bf16 -ranks 2x1,1x2
+//	go run ./bench/compare -what generate -shape stories15M,d512 -batch 1,4 -ranks 2x1,1x2      # with 1 and with 2 threads
 //
 // Contestants run in turn (A B C A B C …), never at once, so that a change of the machine's mood falls on all of them; ratios are taken
 // between the medians over the rounds. While a program runs, the CPU time that others used is measured; a run in which it exceeds -disturbed percent
 // is marked with "!" and left out of the medians if the contestant has an undisturbed one.
 //
+// The steps of a Llama have one contestant more, the kernels (bench/kernels): forward, backward and AdamW of one rank, each kernel timed by itself, so that the
+// ratio to it is the part of the time in which gotrain does nothing but compute. The column "at work" is gotrain's own npu_util: the part of
+// a step in which the device's queue was not empty. The mark is written for sequences of 256 tokens and leaves others out.
+//
+// Writing text is bound by memory, for each token needs all weights. Every round reads a buffer as large as the weights with as many threads, then lets gotrain write;
+// the bound is that speed divided by the bytes of the weights, times the texts that are written at once. The caches of keys and values are not counted, so the bound cannot quite be
+// reached. Models have random weights and no token that ends a text; the likeliest token is taken.
+//
 // A contestant that is not installed costs a sentence, not the run. Flags and variables say where they are; see README.md one folder up:
 //
-//	-gotrain CMD    command line of gotrain, with places to fill (default: built from this checkout)
-//	BENCH_PYTHON    Python with torch (default python3)
-//	BENCH_MARK      the bare program: BENCH_MARK BATCH f32|bf16 STEPS prints "… N img/s (best N), step N ms, …"
-//	BENCH_FLOOR     prints lines "shm allreduce P=N BYTES B TIME us …": the memory floor of an all-reduce
+//	-gotrain CMD        command line of gotrain, with places to fill (default: built from this checkout); not for generate
+//	BENCH_PYTHON        Python with torch (default python3)
+//	BENCH_MARK          the bare ResNet-50: BENCH_MARK BATCH f32|bf16 STEPS prints "… N img/s (best N), step N ms, …"
+//	BENCH_MARK_LLAMA    the bare Llama: BENCH_MARK_LLAMA SHAPE BATCH f32|bf16 STEPS prints "… N tok/s (best N), step N ms, …"
+//	BENCH_FLOOR         prints lines "shm allreduce P=N BYTES B TIME us …": the memory floor of an all-reduce
 package main
