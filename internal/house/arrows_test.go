@@ -49,7 +49,7 @@ var arrows = map[string]string{
 
 	"cmd/...":      "npu/... ddp/... optim graph/... train/... recipes/...",
 	"examples/...": "npu/... ddp/... optim graph/... train/... recipes/...",
-	"bench/...":    "npu/... ddp/... optim graph/... train/... recipes/...",
+	"bench/...":    "npu/... ddp/... optim graph/... train/... recipes/... bench/shapes",
 	"internal/...": "",
 }
 
