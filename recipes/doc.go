@@ -25,5 +25,5 @@
 //
 // A path to read that begins with ./ or ../ counts from the folder of the recipe file; one on the command line (--set) counts from the working
 // directory. Other relative names ("flowers") are looked for beside the recipe, in $GOTRAIN_DATA and among the bundled
-// data sets. model.init_from is looked for beside the recipe, then in the working directory. Paths to write (run.output_dir) count from the working directory, because that is where people look for results.
+// data sets. model.init_from is looked for beside the recipe, in the working directory, then among bundled data. Paths to write (run.output_dir) count from the working directory, because that is where people look for results.
 package recipes

@@ -208,6 +208,7 @@ func TestPaths(t *testing.T) {
 	}
 	write("beside/x", "")
 	write("data/below/x", "")
+	write("w.safetensors", "")
 	for root, want := range map[string]string{
 		"./mine": filepath.Join(dir, "mine"), "../up": filepath.Join(filepath.Dir(dir), "up"), "beside": filepath.Join(dir, "beside"),
 		"below": filepath.Join(dir, "data", "below"), "flowers": "flowers", "/abs": "/abs",

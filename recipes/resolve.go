@@ -130,9 +130,9 @@ func (r *Recipe) resolvePaths() {
 		switch dotted := strings.HasPrefix(*p, "./") || strings.HasPrefix(*p, "../"); {
 		case !dotted && !exists(join(*p)) && exists(join(filepath.Join("data", *p))): // bundled ones
 			*p = join(filepath.Join("data", *p))
-		case dotted || exists(join(*p)) || !exists(*p):
+		case dotted || exists(join(*p)):
 			*p = join(*p)
-		}
+		} // else in the working directory, or bundled ones by name
 	}
 	if p := &r.Checkpoint.Resume; fromFile("checkpoint.resume") && *p != "auto" && *p != "none" && *p != "" && !filepath.IsAbs(*p) {
 		*p = join(*p)

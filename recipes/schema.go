@@ -42,7 +42,7 @@ type Model struct {
 	NormEps          float64 `toml:"norm_eps" default:"1e-5" over:"0" max:"1" doc:"Added to the variance in batch norms."`
 	NormMomentum     float64 `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Share of the newest batch in the running statistics."`
 	LabelSmoothing   float64 `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Part of the target that is spread evenly over all classes."`
-	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file, a checkpoint folder, and for a llama a Hugging Face folder, one with Meta's names, or a .bin of llama2.c. Looked for beside the recipe, then in the working directory. Empty: random weights."`
+	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file, a checkpoint folder, and for a llama a Hugging Face folder, one with Meta's names, or a .bin of llama2.c. Looked for beside the recipe, then in the working directory, then among bundled data (stories260k). Empty: random weights."`
 	InitHelp         string  `toml:"init_help" default:"" doc:"What to do when init_from is not there, as the commands that get it; the error message ends with it."`
 	InitPartial      bool    `toml:"init_partial" default:"false" doc:"Parameters that init_from lacks, or has in another shape, keep their random start (a new classifier). Otherwise they are an error."`
 }

@@ -43,8 +43,8 @@ model.safetensors or shards), a folder with Meta's names (safetensors and params
   meta     model.safetensors with Meta's names and order of rows, params.json
 
 The tokenizer that lies in the folder of the weights goes along, for hf and meta, unless --tokenizer names another. DIR appears when it is complete, or not at all.`,
-		Example: `  gotrain export --from runs/llama-finetune --to shakespeare --format hf --dtype bf16
-  gotrain export --from shakespeare --to shakespeare.bin --format llama2c
+		Example: `  gotrain export --from runs/llama-finetune --to romeo --format hf --dtype bf16
+  gotrain export --from romeo --to romeo.bin --format llama2c
   gotrain export --from stories15M.bin --to stories15M --format hf`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -67,7 +67,7 @@ Without --temperature 0 tokens are drawn; the same seed draws the same text.`,
 	fl.IntVar(&f.sampling.TopK, "top-k", 0, "draw from the k likeliest tokens only; 0: from all")
 	fl.Float64Var(&f.sampling.TopP, "top-p", 0.95, "draw from the likeliest tokens that have this probability together; 1: from all")
 	fl.Uint64Var(&f.sampling.Seed, "seed", 1, "seed of the draws")
-	fl.StringVar(&f.tokenizer, "tokenizer", "", "tokenizer `file` or folder; empty: the one beside the weights")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "tokenizer `file` or folder, or the name of bundled data; empty: the one beside the weights")
 	fl.StringVar(&f.config, "config", "", "`file` that says what the model is (config.json, params.json), for weights that have none beside them")
 	fl.BoolVar(&f.special, "special", false, "text in prompts that spells a special token, such as <|eot_id|>, is that token")
 	fl.BoolVar(&f.noBOS, "no-bos", false, "do not put the token that begins texts before a prompt")
@@ -142,12 +142,14 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 
 // openTokenizer opens the tokenizer and checks that it belongs to the model.
 func (f *generateFlags) openTokenizer(ctx context.Context, path string, m llamafile.Model) (tokenizer.Tokenizer, error) {
-	at := f.tokenizer
+	at, err := f.tokenizer, error(nil)
 	if at == "" {
-		var err error
-		if at, err = folderOf(ctx, path); err != nil {
-			return nil, err
-		}
+		at, err = folderOf(ctx, path)
+	} else if at, err = data.Locate(at); err != nil {
+		err = launch.WithCode(launch.ExitNoInput, fmt.Errorf("--tokenizer: %w", err))
+	}
+	if err != nil {
+		return nil, err
 	}
 	t, err := tokenizer.Open(at)
 	if err != nil {

@@ -39,6 +39,9 @@ func weightsPath(r *recipes.Recipe) (string, error) {
 	if bundled, e := data.Locate(at, near(r)...); e == nil && !filepath.IsAbs(at) {
 		return bundled, nil
 	}
+	if !filepath.IsAbs(at) && r.Dir() != "" {
+		err = fmt.Errorf("%w, nor is it beside the recipe in %s", err, r.Dir())
+	}
 	return "", err
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
@@ -91,6 +92,30 @@ func TestFinetuneStartsFromTheFile(t *testing.T) {
 	}
 	if got, err := set.Float32s("fc.bias"); err != nil || len(got) != 5 {
 		t.Errorf("fc.bias is %v; %v", got, err)
+	}
+}
+
+// Bundled weights are found by name from a recipe that lies anywhere.
+func TestBundledWeightsByName(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	own := filepath.Join(dir, "my.toml")
+	if err := os.WriteFile(own, []byte(recipes.Text("llama-finetune")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := recipes.Load(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Config(r, rank(1)); err != nil {
+		t.Error(err)
+	}
+	if r, err = recipes.Load(own, "model.init_from=gone"); err != nil {
+		t.Fatal(err)
+	}
+	err = FindWeights(r)
+	if err == nil || !strings.Contains(err.Error(), "nor is it beside the recipe in "+dir) {
+		t.Errorf("got %v", err)
 	}
 }
 
