@@ -5,7 +5,9 @@ package kern_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -68,8 +70,8 @@ func bestRun(b *testing.B, op npu.Op) time.Duration {
 	return best
 }
 
-// BenchmarkAttention prints GFLOP/s of one thread, the products alone (two forward, five backward, half of them where causal), by the least time
-// of a run, and their ratio to what a loop of multiply-adds reaches in the same process.
+// BenchmarkAttention prints GFLOP/s of one thread, the products alone (two forward, five backward, half of them where causal), by the least processor
+// time of a run; and the share of the peak in float32 arithmetic, if $PEAK says what that is in GFLOP/s (above 1 is AMX).
 //
 //	go test -run ^$ -bench Attention -benchtime 20x ./npu/cpu/kern
 func BenchmarkAttention(b *testing.B) {
@@ -87,6 +89,9 @@ func BenchmarkAttention(b *testing.B) {
 					flop := float64(a.b*a.s*a.h*a.d) * float64(a.t) * float64(2+3*i)
 					gf := flop / 1e9 / bestRun(b, op).Seconds()
 					b.ReportMetric(gf, "GF/s")
+					if peak, err := strconv.ParseFloat(os.Getenv("PEAK"), 64); err == nil {
+						b.ReportMetric(gf/peak, "of-peak")
+					}
 				})
 			}
 		}

@@ -26,6 +26,9 @@
 //
 // # Numbers
 //
+// Attention keeps nothing of the size queries × keys: its workspace is that of keys and values of one key head, for each thread ([Call.ForThreads]).
+// Its probabilities are rounded to bfloat16 before they meet the values where AMX is used, else they stay float32.
+//
 // Results do not depend on the number of threads, nor on timing: what is summed together is fixed by the shape, partial sums are kept apart
 // and merged in order in float64. They do depend, in the last bits, on the processor's vector length.
 //
@@ -33,5 +36,6 @@
 //
 // Every kernel is compiled for three instruction sets (baseline, AVX2 with FMA, AVX-512 with BF16 conversion) in one binary, and the best that the
 // processor has is chosen at run time; other processors, arm64 among them, use the baseline, which is written with the compiler's portable vectors.
+// Attention of bfloat16 also has a form for AMX, the matrix unit of some Intel processors; its [Call.Impl] ends in "+amx". Without it, it is computed in float32.
 // Threads come from libgomp where it can be loaded, else everything runs on the calling thread.
 package kern

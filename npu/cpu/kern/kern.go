@@ -107,7 +107,7 @@ type Cmd struct {
 }
 
 // Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that
-// batchnorm and rmsnorm give beside y, for the gradients of weights of both, and for cross_entropy's count and lse. threads is used by Command only. It is an
+// batchnorm and rmsnorm give beside y, for the gradients of weights of both, for cross_entropy's count and lse, and for attention's lse. threads is used by Command only. It is an
 // error to bind an output that npu/kinds.go has in place (those of optimizers) elsewhere than its input.
 func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int) (*Cmd, error) {
 	for i, in := range c.inplace {
