@@ -70,6 +70,9 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	if r.Data.BadFiles == "skip" {
 		c.SkipBad = r.Data.BadFileLimit
 	}
+	if at, err := weightsPath(r); err == nil && c.InitFrom != "" {
+		c.InitFrom = at
+	}
 	if r.Model.Name == "llama" {
 		if err := llamaFiles(r, &c, infoOf(trainSet)); err != nil {
 			return c, launch.WithCode(launch.ExitRecipe, err)

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
 )
 
@@ -34,7 +36,7 @@ func weightsPath(r *recipes.Recipe) (string, error) {
 	at := r.Model.InitFrom
 	_, err := os.Stat(at)
 	if err == nil {
-		return at, nil
+		return newest(at), nil
 	}
 	if bundled, e := data.Locate(at, near(r)...); e == nil && !filepath.IsAbs(at) {
 		return bundled, nil
@@ -43,6 +45,17 @@ func weightsPath(r *recipes.Recipe) (string, error) {
 		err = fmt.Errorf("%w, nor is it beside the recipe in %s", err, r.Dir())
 	}
 	return "", err
+}
+
+// newest is the newest whole checkpoint where path is the folder of a run or one of several checkpoints, else the path itself.
+func newest(path string) string {
+	for _, dir := range []string{filepath.Join(path, "checkpoints"), path} {
+		list, err := checkpoint.New(checkpoint.OS{}, dir, 0).List(context.Background())
+		if err == nil && len(list) > 0 && list[0].Err == nil {
+			return filepath.Join(dir, list[0].Name)
+		}
+	}
+	return path
 }
 
 // goesOn says whether there may be a checkpoint to go on from.

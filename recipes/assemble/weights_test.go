@@ -119,6 +119,19 @@ func TestBundledWeightsByName(t *testing.T) {
 	}
 }
 
+// The folder of a run stands for its newest checkpoint.
+func TestWeightsOfARun(t *testing.T) {
+	first := filepath.Join(t.TempDir(), "first")
+	sets := []string{"run.steps=1", "run.epochs=0", "eval.enabled=false", "eval.every_steps=0", "train.batch_per_rank=1", "text.sequence=16", "schedule.warmup_steps=0"}
+	together(t, 1, 0, "llama-finetune", append(sets, "run.output_dir="+first))
+	for _, from := range []string{first, filepath.Join(first, "checkpoints"), filepath.Join(first, "checkpoints", "step-00000001")} {
+		c, err := Config(recipe(t, "llama-finetune", append(sets, "run.output_dir="+t.TempDir(), "model.init_from="+from)...), rank(1))
+		if want := filepath.Join(first, "checkpoints", "step-00000001"); err != nil || c.InitFrom != want {
+			t.Errorf("%s: %s, %v, want %s", from, c.InitFrom, err, want)
+		}
+	}
+}
+
 // Weights of another Llama than the recipe's are refused before ranks meet, and validate says so too.
 func TestWeightsOfAnotherLlama(t *testing.T) {
 	_, err := Config(recipe(t, "llama-tiny", "model.init_from=stories260k", "checkpoint.dir="+t.TempDir()), rank(1))
