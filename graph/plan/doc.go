@@ -6,11 +6,15 @@
 //
 //	Graph    what a model was lowered to (graph.Builder.Lower): plain calls on plain float32 tensors
 //	Prune    drops calls that nobody needs
+//	Recompute (where asked for) keeps of each block what others read, and puts copies of the rest before the
+//	         backward pass that needs it
 //	Fuse     merges calls where the target has a kernel for the whole: batchnorm+relu, batchnorm+add+relu, their
-//	         backward passes, gradient sums into the op that reads them, conv+relu, add+relu
+//	         backward passes, gradient sums into the op that reads them, conv+relu, add+relu; residual sums into
+//	         rmsnorm and its gradient, loss and gradients of linear_cross_entropy
 //	Mixed    moves activations to bfloat16 and leaves parameters, statistics, losses and reductions in float32
 //	Layout   gives every value a memory layout, inserts as few conversions as possible, and lets parameters, their
 //	         gradients and optimizer state live in the layout that the weight-gradient kernel writes
+//	Hoist    (weights that do not change) brings to the front what is made of weights alone, to be run once
 //	Memory   liveness, in-place reuse, offsets in one arena
 //
 // Build runs all of them and returns a Plan, which is what an executor binds to kernels and what `gotrain plan` prints.

@@ -101,7 +101,7 @@ func Plan(r *recipes.Recipe, rank Rank) (train.Config, error) {
 
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+	return strings.TrimSuffix(line, "; looked for")
 }
 
 func checkpoints(r *recipes.Recipe, c *train.Config) {

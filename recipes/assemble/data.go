@@ -17,6 +17,9 @@ func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
 	root := ""
 	if d.Kind != "synthetic" {
 		if root, err = data.Locate(d.Root, near(r)...); err != nil {
+			if d.Kind == "tokens" {
+				err = fmt.Errorf("%w\nhint: gotrain tokenize makes shards of text", err)
+			}
 			return nil, nil, err
 		}
 	}
