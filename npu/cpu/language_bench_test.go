@@ -5,8 +5,6 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,12 +13,6 @@ import (
 
 // BenchmarkLinearCrossEntropy is the head of a language model, 2048 rows and 32000 classes; "grad" is loss and gradients in one.
 func BenchmarkLinearCrossEntropy(b *testing.B) {
-	if s := os.Getenv("CEROWS"); s != "" {
-		ceRows, _ = strconv.Atoi(s)
-	}
-	if s := os.Getenv("CECOLS"); s != "" {
-		ceCols, _ = strconv.Atoi(s)
-	}
 	for _, lib := range libraries(b) {
 		for _, dim := range []int{288, 512} {
 			for _, dt := range floatTypes {
@@ -70,4 +62,27 @@ func bestTime(b *testing.B, g *rig, list []npu.Launch) time.Duration {
 	b.StopTimer()
 	b.ReportMetric(best.Seconds()*1e3, "best-ms")
 	return best
+}
+
+// BenchmarkLinear is the three products of a linear layer, 2048 rows: y = x·wᵀ, dx = dy·w, dw = dyᵀ·x.
+func BenchmarkLinear(b *testing.B) {
+	for _, lib := range libraries(b) {
+		for _, s := range [][2]int{{288, 288}, {288, 768}, {768, 288}, {512, 512}, {512, 1376}, {1376, 512}} {
+			for _, dt := range floatTypes {
+				x, y, w := npu.D(dt, 2048, s[0]), npu.D(dt, 2048, s[1]), npu.D(dt, s[1], s[0])
+				for i, name := range []string{"y", "dx", "dw"} {
+					b.Run(fmt.Sprintf("%s/%d-%d/%s/%s", shortName(lib), s[0], s[1], dt, name), func(b *testing.B) {
+						op := []npu.Op{
+							{Kind: npu.MatMul, Attrs: npu.Attrs{"tb": true}, In: []npu.Desc{x, w}, Out: []npu.Desc{y}},
+							{Kind: npu.MatMul, In: []npu.Desc{y, w}, Out: []npu.Desc{x}},
+							{Kind: npu.MatMul, Attrs: npu.Attrs{"ta": true}, In: []npu.Desc{y, x}, Out: []npu.Desc{npu.D(npu.F32, s[1], s[0])}},
+						}[i]
+						g := newRig(b, open(b, npu.Options{Threads: 1, Extra: map[string]string{"onednn": lib}}))
+						best := bestTime(b, g, []npu.Launch{bindRandom(g, op)})
+						b.ReportMetric(2*2048*float64(s[0]*s[1])/1e9/best.Seconds(), "GF/s")
+					})
+				}
+			}
+		}
+	}
 }
