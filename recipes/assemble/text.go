@@ -93,12 +93,30 @@ func beside(r *recipes.Recipe, tokens text.Info) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		if out[filepath.Base(f)], err = os.ReadFile(f); err != nil {
+	for i, f := range files {
+		name := filepath.Base(f)
+		if i == 0 {
+			name = tokenizerName(name, tokens.Tokenizer)
+		}
+		if out[name], err = os.ReadFile(f); err != nil {
 			return nil, fmt.Errorf("recipes: text.tokenizer: %w", err)
 		}
 	}
 	return out, nil
+}
+
+// tokenizerName is what a tokenizer's file is called in a checkpoint: a name by which it is found there, and which is no other file's.
+func tokenizerName(name, kind string) string {
+	if ok, _ := filepath.Match("tok*.bin", name); ok {
+		return name
+	}
+	switch kind {
+	case tokenizer.HuggingFace:
+		return "tokenizer.json"
+	case tokenizer.Llama2C:
+		return "tokenizer.bin"
+	}
+	return "tokenizer.model"
 }
 
 // infoOf is what a source knows of its ids.

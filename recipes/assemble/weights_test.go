@@ -15,6 +15,7 @@ import (
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 )
 
 // Weights that are not there are an error that says how to get them, unless a checkpoint is there to go on from.
@@ -137,5 +138,26 @@ func TestWeightsOfAnotherLlama(t *testing.T) {
 	_, err := Config(recipe(t, "llama-tiny", "model.init_from=stories260k", "checkpoint.dir="+t.TempDir()), rank(1))
 	if launch.ExitCode(err) != launch.ExitRecipe || !strings.Contains(err.Error(), "was made with heads = 8, the model has 4\nhint: ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A tokenizer of any name lies in checkpoints under one by which it is found there.
+func TestTokenizerBesideCheckpoints(t *testing.T) {
+	raw, err := os.ReadFile(filepath.FromSlash("../../train/data/text/tokenizer/testdata/bytelevel.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(t.TempDir(), "config.json") // the worst name
+	if err := os.WriteFile(own, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Config(recipe(t, "llama-tiny", "text.tokenizer="+own, "llama.vocab=2503", "checkpoint.dir="+t.TempDir()), rank(1))
+	if err != nil || !bytes.Equal(c.Beside["tokenizer.json"], raw) || bytes.Equal(c.Beside["config.json"], raw) || len(c.Beside) != 2 {
+		t.Errorf("%d files, %v", len(c.Beside), err)
+	}
+	for kind, want := range map[string]string{tokenizer.SentencePiece: "tokenizer.model", tokenizer.Tiktoken: "tokenizer.model", tokenizer.Llama2C: "tokenizer.bin"} {
+		if got := tokenizerName("mine.model", kind); got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
 	}
 }
