@@ -47,8 +47,9 @@ type Choice struct {
 
 // MemoryItem is one use of memory, in bytes.
 type MemoryItem struct {
-	What  string `json:"what"`
-	Bytes int64  `json:"bytes"`
+	What   string `json:"what"`
+	Bytes  int64  `json:"bytes"`
+	Shared bool   `json:"shared,omitempty"` // there once, and mapped by all ranks of a machine
 }
 
 // BucketItem is one gradient bucket.
@@ -75,11 +76,13 @@ type KindItem struct {
 // the same for every network.
 const program = 64 << 20
 
-// Total is the sum of all memory items.
+// Total is the sum of what a rank has of its own.
 func (s *Summary) Total() int64 {
 	var n int64
 	for _, m := range s.Memory {
-		n += m.Bytes
+		if !m.Shared {
+			n += m.Bytes
+		}
 	}
 	return n
 }
@@ -185,16 +188,16 @@ func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {
 		local = world
 	}
 	s.Memory = []MemoryItem{
-		{"weights", buckets + frozen},
-		{"gradients", buckets},
-		{"optimizer state", buckets * int64(len(t.cfg.Optim.States()))},
-		{"running statistics", states},
-		{"activations and workspace", scratch},
-		{"batches", batch * (ring + 1)},
-		{"program and libraries", program},
+		{What: "weights", Bytes: buckets + frozen},
+		{What: "gradients", Bytes: buckets},
+		{What: "optimizer state", Bytes: buckets * int64(len(t.cfg.Optim.States()))},
+		{What: "running statistics", Bytes: states},
+		{What: "activations and workspace", Bytes: scratch},
+		{What: "batches", Bytes: batch * (ring + 1)},
+		{What: "program and libraries", Bytes: program},
 	}
 	if local > 1 { // counted in the resident set of each rank, though it is there once
-		s.Memory = append(s.Memory, MemoryItem{"gradients of the other ranks, shared", buckets * int64(local-1)})
+		s.Memory = append(s.Memory, MemoryItem{What: "gradients of the other ranks", Bytes: buckets * int64(local-1), Shared: true})
 	}
 }
 

@@ -83,9 +83,16 @@ func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
 
 	fmt.Fprintln(a.out, "\nmemory of a rank")
 	for _, m := range s.Memory {
-		fmt.Fprintf(w, "  %s\t%s\n", m.What, mib(m.Bytes))
+		if !m.Shared {
+			fmt.Fprintf(w, "  %s\t%s\n", m.What, mib(m.Bytes))
+		}
 	}
 	fmt.Fprintf(w, "  total\t%s\n", mib(s.Total()))
+	for _, m := range s.Memory {
+		if m.Shared {
+			fmt.Fprintf(w, "  beside it, mapped: %s\t%s\n", m.What, mib(m.Bytes))
+		}
+	}
 	w.Flush()
 
 	fmt.Fprintf(a.out, "\nbuckets, in the order of reduction\n")
