@@ -99,7 +99,7 @@ type Data struct {
 
 // TextSection is the section [text].
 type TextSection struct {
-	Tokenizer string `toml:"tokenizer" default:"" doc:"Tokenizer of data.kind = text: a SentencePiece .model, a Hugging Face tokenizer.json or its folder, ranks of tiktoken, a .bin of llama2.c, or the name of a bundled data set that has one (stories260k). For tokens: their shards know it."`
+	Tokenizer string `toml:"tokenizer" default:"" doc:"Tokenizer of data.kind = text: a SentencePiece .model, a Hugging Face tokenizer.json or its folder, ranks of tiktoken, a .bin of llama2.c, or the name of a bundled data set that has one (stories260k). For tokens: not needed; where given it must be the one that the shards were made with, and it goes along into checkpoints."`
 	Sequence  int    `toml:"sequence" default:"0" unit:"tokens" min:"0" max:"16777216" doc:"Tokens of a sample; 0: llama.context, or that of llama.size."`
 	Separator string `toml:"separator" default:"" doc:"text: where a new document begins. Empty: each file is one. line: each line. blank: at empty lines. Anything else: at lines that are this text."`
 	BOS       bool   `toml:"bos" default:"true" doc:"text: the tokenizer's begin-of-text token stands before each document, where it has one."`

@@ -93,7 +93,7 @@ func (r *Recipe) unused(key string) string {
 			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.max_megapixels", "data.eval_resize_pixels"},
 			"idx":         {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
 			"text":        append([]string{"data.root", "data.train_split", "data.eval_split"}, keysOf("text")...),
-			"tokens":      {"data.root", "data.train_split", "data.eval_split", "text.sequence", "text.documents_apart"},
+			"tokens":      {"data.root", "data.train_split", "data.eval_split", "text.tokenizer", "text.sequence", "text.documents_apart"},
 			"packed":      {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
 		}},
 		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank"}}},

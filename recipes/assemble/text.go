@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 // words are the sources of models of language, by data.kind.
 var words = map[string]func(r *recipes.Recipe, root, split string) (*text.Corpus, error){
 	"text":   cutText,
-	"tokens": func(_ *recipes.Recipe, root, split string) (*text.Corpus, error) { return text.OpenShards(root, split) },
+	"tokens": openShards,
 }
 
 // openText opens one part of a text. In evaluation no token is left out; in training the last ones, which fill no sequence, are.
@@ -33,6 +34,22 @@ func openText(r *recipes.Recipe, root, split string, training bool) (data.Source
 		o.Vocab = m.Vocab // a damaged id is then found with its file and place
 	}
 	return text.NewSource(c, o)
+}
+
+// openShards maps what gotrain tokenize made. A tokenizer in the recipe must be the one that they were made with.
+func openShards(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
+	c, err := text.OpenShards(root, split)
+	if err != nil || r.Text.Tokenizer == "" {
+		return c, err
+	}
+	t, err := Tokenizer(r)
+	if err == nil {
+		err = c.Match(t)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // cutText tokenises files of a folder, or a single one.
@@ -82,7 +99,7 @@ func beside(r *recipes.Recipe, tokens text.Info) (map[string][]byte, error) {
 		return nil, err
 	}
 	out := map[string][]byte{"config.json": config}
-	if r.Data.Kind != "text" {
+	if r.Text.Tokenizer == "" {
 		return out, nil
 	}
 	at, err := tokenizerPath(r)
