@@ -92,14 +92,14 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 		return split, nil
 	case "Digits":
 		if !p.Individual || m.scan != nil || m.bytewise {
-			return false, errors.New("Digits is supported only as the first one, with individual_digits")
+			return false, errors.New("a Digits is supported only as the first one, with individual_digits")
 		}
 		m.digits = true
 		return false, nil
 	case "ByteLevel":
 		m.bytewise = true
 		if m.digits && (isTrue(p.AddPrefix, true) || !isTrue(p.UseRegex, true)) {
-			return false, errors.New("Digits is supported only before a ByteLevel with use_regex and without add_prefix_space")
+			return false, errors.New("a Digits is supported only before a ByteLevel with use_regex and without add_prefix_space")
 		}
 		if isTrue(p.AddPrefix, true) {
 			if m.scan != nil {
