@@ -43,11 +43,9 @@ func memory(p *Plan, t Target, o Options) error {
 	}
 	for si := range p.Steps {
 		for _, in := range p.Steps[si].In {
-			if p.Tensors[in].Last == len(p.Steps) {
-				continue
+			for _, id := range []ID{in, p.Memory(in)} {
+				p.Tensors[id].Last = max(p.Tensors[id].Last, si) // never earlier: a reshape of what is kept must not end its life
 			}
-			p.Tensors[in].Last = si
-			p.Tensors[p.Memory(in)].Last = si
 		}
 		for _, out := range p.Steps[si].Out {
 			if x := out; x != None && p.Tensors[x].Role == Temp {
