@@ -78,6 +78,9 @@ func over(texts []*text) bool {
 }
 
 func (g *Generator) start(prompts [][]int32, s Sampling, limit int) ([]*text, error) {
+	if g.stream == nil {
+		return nil, errClosed
+	}
 	if err := s.Check(); err != nil {
 		return nil, err
 	}

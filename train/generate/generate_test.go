@@ -184,6 +184,13 @@ func TestMistakes(t *testing.T) {
 			_, err := generate.New(w, c, generate.Options{Threads: 1})
 			return err
 		},
+		"generator is closed": func() error {
+			g, err := generate.New(w, c, generate.Options{Threads: 1, Room: 8})
+			check(t, err)
+			check(t, g.Close())
+			_, err = g.Run(t.Context(), [][]int32{{1}}, generate.Sampling{}, 1, nil)
+			return err
+		},
 		"lack model.layers.5": func() error {
 			c := c
 			c.Layers = 6

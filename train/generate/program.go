@@ -68,9 +68,6 @@ func (p *program) logits(text, vocab int) []float32 { return p.host[text*vocab:]
 
 // forward runs a program and waits for its logits.
 func (g *Generator) forward(ctx context.Context, p *program) error {
-	if g.stream == nil {
-		return errClosed
-	}
 	for _, in := range []struct {
 		at npu.Ptr
 		v  []int32
