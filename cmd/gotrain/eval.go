@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 )
 
 func (a *app) evalCmd() *cobra.Command {
@@ -33,8 +35,14 @@ evaluate on other data. Every sample counts exactly once, whatever the number of
 			if err != nil {
 				return err
 			}
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
 			// What only matters in training must not be in the way.
 			f.sets = append([]string{"eval.enabled=true", "checkpoint.resume=none"}, f.sets...)
+			if fileIn(path, llamafile.ConfigFile) { // what the run started from may be gone; the checkpoint says what the model is
+				f.sets = append([]string{"model.init_from=" + path}, f.sets...)
+			}
 			var r *recipes.Recipe
 			if recipe != "" {
 				r, err = f.load(recipe)

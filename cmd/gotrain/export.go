@@ -82,12 +82,23 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 	if f.shardMB < 0 || f.shardMB > 1e9 {
 		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--shard-mb is %d", f.shardMB))
 	}
+	if f.format == llamafile.Llama2C && o.DType != safetensors.F32 {
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype is %q, and llama2.c stores f32 only", f.dtype))
+	}
+	for _, path := range f.tokenizers {
+		if _, err := os.Stat(path); err != nil {
+			return launch.WithCode(launch.ExitNoInput, fmt.Errorf("--tokenizer: %w", err))
+		}
+	}
 	from := findModel(f.from)
 	m, err := openLlama(ctx, from, f.config)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	if n := m.Config().Context; f.context < 0 || f.context > n {
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--context %d: at least 1, or 0 for the model's, and at most that, %d", f.context, n))
+	}
 	// Beside a lone file anything may lie, and llama2.c's format is one.
 	if st, err := os.Stat(from); err == nil && st.IsDir() && len(o.Files) == 0 && f.format != llamafile.Llama2C {
 		dir, err := folderOf(ctx, from)

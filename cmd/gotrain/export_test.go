@@ -83,15 +83,17 @@ func TestExportErrors(t *testing.T) {
 		code int
 		text string
 	}{
-		"export --to x --format hf":                                                   {launch.ExitUsage, `"from" not set`},
-		"export --from " + stories + " --to " + dir + "/x --format gguf":              {launch.ExitUsage, "one of hf, llama2c, meta"},
-		"export --from " + stories + " --to " + dir + "/x --format hf --dtype i8":     {launch.ExitUsage, "one of f32, bf16, f16"},
-		"export --from " + dir + "/none --to " + dir + "/x --format hf":               {launch.ExitNoInput, "no checkpoint there"},
-		"export --from " + half + " --to " + dir + "/x --format hf":                   {launch.ExitNoInput, "there is no config.json\nhint: "},
-		"export --from " + stories + " --to " + half + " --format hf":                 {launch.ExitStorage, "it exists\nhint: "},
-		"export --from " + stories + " --to " + dir + "/x --format hf --context 9999": {launch.ExitTraining, "a context of 9999"},
-		"inspect " + stories + " --recipe":                                            {launch.ExitUsage, "holds no recipe"},
-		"inspect export_test.go":                                                      {launch.ExitNoInput, "not a Llama in a format that is known"},
+		"export --to x --format hf":                                                      {launch.ExitUsage, `"from" not set`},
+		"export --from " + stories + " --to " + dir + "/x --format gguf":                 {launch.ExitUsage, "one of hf, llama2c, meta"},
+		"export --from " + stories + " --to " + dir + "/x --format hf --dtype i8":        {launch.ExitUsage, "one of f32, bf16, f16"},
+		"export --from " + dir + "/none --to " + dir + "/x --format hf":                  {launch.ExitNoInput, "no checkpoint there"},
+		"export --from " + half + " --to " + dir + "/x --format hf":                      {launch.ExitNoInput, "there is no config.json\nhint: "},
+		"export --from " + stories + " --to " + half + " --format hf":                    {launch.ExitStorage, "it exists\nhint: "},
+		"export --from " + stories + " --to " + dir + "/x --format hf --context 9999":    {launch.ExitUsage, "--context 9999"},
+		"export --from " + stories + " --to " + dir + "/x --format llama2c --dtype bf16": {launch.ExitUsage, "f32 only"},
+		"export --from " + stories + " --to " + dir + "/x --format hf --tokenizer none":  {launch.ExitNoInput, "--tokenizer: "},
+		"inspect " + stories + " --recipe":                                               {launch.ExitUsage, "holds no recipe"},
+		"inspect export_test.go":                                                         {launch.ExitNoInput, "not a Llama in a format that is known"},
 	} {
 		out, errs, code := cli(t, strings.Fields(args)...)
 		if code != want.code || out != "" || !strings.Contains(errs, want.text) {

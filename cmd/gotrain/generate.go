@@ -172,8 +172,9 @@ func (f *generateFlags) texts(stdin io.Reader) ([]string, error) {
 		}
 		return f.prompts, nil
 	}
-	in := stdin
+	in, name := stdin, "standard input"
 	if f.file != "-" {
+		name = f.file
 		r, err := os.Open(f.file)
 		if err != nil {
 			return nil, launch.WithCode(launch.ExitNoInput, err)
@@ -190,10 +191,10 @@ func (f *generateFlags) texts(stdin io.Reader) ([]string, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s: %w", f.file, err))
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s: %w", name, err))
 	}
 	if len(out) == 0 {
-		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s has no prompts", f.file))
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s has no prompts\nhint: one a line", name))
 	}
 	return out, nil
 }
@@ -231,6 +232,9 @@ func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Ge
 	}
 	if f.limit < 1 {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--tokens %d: at least 1", f.limit))
+	}
+	if f.threads < 0 {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--threads %d: at least 1, or 0 for all cores", f.threads))
 	}
 	room, err := f.roomFor(prompts, m.Config().Context)
 	if err != nil {

@@ -28,11 +28,11 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	var c train.Config
 	trainSet, evalSet, err := Data(r)
 	if err != nil {
-		return c, launch.WithCode(launch.ExitNoInput, err)
+		return c, coded(launch.ExitNoInput, err)
 	}
 	model, err := Model(r, trainSet)
 	if err != nil {
-		return c, launch.WithCode(launch.ExitRecipe, err)
+		return c, coded(launch.ExitRecipe, err)
 	}
 	dtype, err := npu.ParseDType(r.Train.DType)
 	if err != nil {
@@ -75,17 +75,28 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	}
 	if r.Model.Name == "llama" {
 		if err := llamaFiles(r, &c, infoOf(trainSet)); err != nil {
-			return c, launch.WithCode(launch.ExitRecipe, err)
+			return c, coded(launch.ExitRecipe, err)
 		}
 	}
 	checkpoints(r, &c)
 	return c, nil
 }
 
+// coded gives an error an exit code, unless what found it knew better.
+func coded(code int, err error) error {
+	if launch.ExitCode(err) != launch.ExitTraining {
+		return err
+	}
+	return launch.WithCode(code, err)
+}
+
 // Plan is Config for a plan, which needs no samples: where a text is not there, sequences that mean nothing take its place, and a warning says so.
 func Plan(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	c, err := Config(r, rank)
 	if err == nil || r.Model.Name != "llama" || launch.ExitCode(err) != launch.ExitNoInput {
+		return c, err
+	}
+	if r.Llama.Size == "" && r.Llama.Dim == 0 { // only the weights say what the model is
 		return c, err
 	}
 	without := *r

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/recipes"
@@ -122,15 +123,20 @@ func flops(r *recipes.Recipe, src data.Source) *telemetry.FLOPs {
 	return &f
 }
 
-// configOf is what the weights that the run starts from say about themselves.
+// configOf is what the weights that the run starts from say about themselves. A run that goes on does not need them any more: its checkpoints say the same.
 func configOf(r *recipes.Recipe) (llama.Config, error) {
 	at, err := weightsPath(r)
 	if err != nil {
-		return llama.Config{}, err
+		if at = own(r); at == "" {
+			return llama.Config{}, noWeights(r, err)
+		}
 	}
 	m, err := llamafile.Open(at)
-	if err != nil {
+	if errors.Is(err, llamafile.ErrNoConfig) {
 		return llama.Config{}, fmt.Errorf("recipes: model.init_from: %w\nhint: or set llama.size", err)
+	}
+	if err != nil {
+		return llama.Config{}, launch.WithCode(launch.ExitNoInput, fmt.Errorf("recipes: model.init_from: %w", err))
 	}
 	defer m.Close()
 	return m.Config(), nil

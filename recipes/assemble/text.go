@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/text"
@@ -23,7 +24,7 @@ var words = map[string]func(r *recipes.Recipe, root, split string) (*text.Corpus
 func openText(r *recipes.Recipe, root, split string, training bool) (data.Source, error) {
 	seq, err := Sequence(r)
 	if err != nil {
-		return nil, err
+		return nil, coded(launch.ExitRecipe, err)
 	}
 	c, err := words[r.Data.Kind](r, root, split)
 	if err != nil {
@@ -148,11 +149,11 @@ func infoOf(src data.Source) text.Info {
 func syntheticTokens(r *recipes.Recipe, n int) (data.Source, error) {
 	seq, err := Sequence(r)
 	if err != nil {
-		return nil, err
+		return nil, coded(launch.ExitRecipe, err)
 	}
 	c, err := Llama(r, text.Info{})
 	if err != nil {
-		return nil, err
+		return nil, coded(launch.ExitRecipe, err)
 	}
 	return data.NewSyntheticTokens(r.Run.Seed, n, c.Vocab, seq)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 	"github.com/gotrain/gotrain/train/data"
 )
 
@@ -21,6 +22,11 @@ func FindWeights(r *recipes.Recipe) error {
 		return nil
 	}
 	_, err := weightsPath(r)
+	return noWeights(r, err)
+}
+
+// noWeights is the error about weights that are not there.
+func noWeights(r *recipes.Recipe, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -56,6 +62,22 @@ func newest(path string) string {
 		}
 	}
 	return path
+}
+
+// own is the newest checkpoint of the run that goes on, "" where there is none that says what its model is.
+func own(r *recipes.Recipe) string {
+	if !goesOn(r) {
+		return ""
+	}
+	dir := r.Checkpoint.Resume
+	if dir == "auto" {
+		dir = r.Checkpoint.Dir
+	}
+	at := newest(dir)
+	if _, err := os.Stat(filepath.Join(at, llamafile.ConfigFile)); err != nil {
+		return ""
+	}
+	return at
 }
 
 // goesOn says whether there may be a checkpoint to go on from.
