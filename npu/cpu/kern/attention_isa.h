@@ -121,14 +121,14 @@ INLINE int64_t ISA(from)(const ISA(sight) *e, int64_t i) { return e->causal && i
 // The keys, of n, that a query before m sees.
 INLINE int64_t ISA(until)(const ISA(sight) *e, int64_t m, int64_t n) { return e->causal ? at_max(0, at_min(n, m + e->diag)) : n; }
 
-// All bits are set in the lanes of the queries m… that see key i.
-INLINE I ISA(seen)(const ISA(sight) *e, int64_t m, int64_t i, I lane) {
+// All bits are set in the lanes of the queries m… that see key i. Keys from n on are not of this block of queries, and causal they are seen by none.
+INLINE I ISA(seen)(const ISA(sight) *e, int64_t m, int64_t i, int64_t n, I lane) {
 	I ok = ~(I){0};
 	if (e->causal) ok = lane + (int32_t)(m + e->diag - i) >= 0;
 	if (e->segs) {
 		I own;
 		memcpy(&own, e->own + m, sizeof own);
-		ok &= own == e->seg[i];
+		ok &= own == e->seg[at_min(i, n - 1)]; // segments end with the keys
 	}
 	return ok;
 }
@@ -151,7 +151,7 @@ INLINE void ISA(soften)(const ISA(fwd_mem) *w, const ISA(sight) *e, int64_t m, i
 		UNROLL for (int u = 0; u < 4; u++) top[u] = ISA(top)(top[u], ISA(ld_f32)(s + (at + u) * AT_M));
 	for (; at < i; at++) top[0] = ISA(top)(top[0], ISA(ld_f32)(s + at * AT_M));
 	for (; i < end; i++) {
-		V x = ISA(select)(ISA(seen)(e, m, i, lane), ISA(ld_f32)(s + i * AT_M), ISA(splat)(-INFINITY));
+		V x = ISA(select)(ISA(seen)(e, m, i, n, lane), ISA(ld_f32)(s + i * AT_M), ISA(splat)(-INFINITY));
 		ISA(st_f32)(s + i * AT_M, x);
 		top[0] = ISA(top)(top[0], x);
 	}
@@ -219,7 +219,7 @@ INLINE void ISA(harden)(const ISA(bwd_mem) *w, const ISA(sight) *e, int64_t v, i
 		UNROLL for (int r = 0; r < AT_R; r++) {
 			float *s = w->p + (i + r) * AT_M + m, *g = w->ds + (i + r) * AT_M + m;
 			V p = ISA(vexp2)(ISA(ld_f32)(s) - lse);
-			if (!whole) p = (V)(ISA(seen)(e, m, at_min(i + r, n - 1), lane) & (I)p);
+			if (!whole) p = (V)(ISA(seen)(e, m, i + r, n, lane) & (I)p);
 			ISA(st_f32)(s, p);
 			ISA(st_f32)(g, p * (ISA(ld_f32)(g) - delta));
 		}

@@ -85,6 +85,7 @@ func TestAttention(t *testing.T) {
 		{1, 610, 610, 2, 2, 32, true, false},
 		{1, 65, 65, 5, 1, 80, false, false},
 		{1, 31, 200, 2, 1, 16, true, false}, // more keys than queries
+		{2, 70, 300, 4, 2, 19, true, false}, // and more than a block of queries sees, by no whole number of tiles
 		{1, 1, 300, 4, 2, 64, true, false},
 		{1, 140, 9, 2, 2, 10, false, false},
 		{2, 300, 300, 2, 1, 24, true, true},
