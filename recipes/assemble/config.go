@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -43,6 +44,10 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		return c, launch.WithCode(launch.ExitRecipe, err)
 	}
 	world := max(1, rank.World)
+	full := data.Sampler{Len: trainSet.Len(), World: world, Batch: r.Train.Batch, Tail: tail}
+	if err := full.Check(); err != nil { // known before ranks meet
+		return c, launch.WithCode(launch.ExitRecipe, fmt.Errorf("train.batch_per_rank: %w", err))
+	}
 	scaler := optim.NoScaler(r.Train.MaxBadSteps)
 	c = train.Config{
 		Name: r.Run.Name, Model: model, Seed: r.Run.Seed, Data: trainSet, Eval: evalSet,

@@ -16,7 +16,7 @@ func TestWeightsThatAreGone(t *testing.T) {
 	if err := os.CopyFS(from, os.DirFS(filepath.FromSlash("../data/stories260k"))); err != nil {
 		t.Fatal(err)
 	}
-	sets := []string{"model.init_from=" + from, "run.output_dir=" + filepath.Join(dir, "run"), "data.root=" + shortText(t), "checkpoint.resume=auto"}
+	sets := []string{"model.init_from=" + from, "run.output_dir=" + filepath.Join(dir, "run"), "data.root=" + shortText(t), "checkpoint.resume=auto", "train.batch_per_rank=1"}
 	r := recipe(t, "llama-finetune", sets...)
 	before, err := Config(r, rank(1))
 	if err != nil {
@@ -49,9 +49,9 @@ func TestWeightsThatAreGone(t *testing.T) {
 	}
 }
 
-// What is wrong with the dimensions is wrong with the recipe, whatever the data are.
+// What is wrong with the dimensions, or a batch that the data do not fill, is wrong with the recipe, whatever the data are.
 func TestDimensionsAreTheRecipes(t *testing.T) {
-	for _, set := range []string{"llama.heads=7", "text.sequence=1000000"} {
+	for _, set := range []string{"llama.heads=7", "text.sequence=1000000", "train.batch_per_rank=100000"} {
 		_, err := Config(recipe(t, "llama-tiny", "llama.size=tiny", "data.kind=synthetic", set), rank(1))
 		if launch.ExitCode(err) != launch.ExitRecipe {
 			t.Errorf("%s: %v, exit code %d", set, err, launch.ExitCode(err))

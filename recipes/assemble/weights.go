@@ -57,8 +57,13 @@ func weightsPath(r *recipes.Recipe) (string, error) {
 func newest(path string) string {
 	for _, dir := range []string{filepath.Join(path, "checkpoints"), path} {
 		list, err := checkpoint.New(checkpoint.OS{}, dir, 0).List(context.Background())
-		if err == nil && len(list) > 0 && list[0].Err == nil {
-			return filepath.Join(dir, list[0].Name)
+		if err != nil {
+			continue
+		}
+		for _, c := range list {
+			if c.Err == nil {
+				return filepath.Join(dir, c.Name)
+			}
 		}
 	}
 	return path
