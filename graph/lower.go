@@ -205,9 +205,6 @@ func (l *lowering) call(n *Node, o *call) error {
 				return fmt.Errorf("%s %s: input %d must be made by Builder.State, for it is updated in place", o.kind.Name, where(o), s)
 			}
 			c.Out[i] = in[s]
-			if i == 0 { // reading the node is reading the state, from now on
-				l.id[node] = in[s]
-			}
 			if i == 0 { // read by the node of the call, so that readers come after it
 				l.id[n] = in[s]
 			}

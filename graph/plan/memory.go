@@ -106,6 +106,7 @@ func (p *Plan) aliased(id ID) bool {
 	return false
 }
 
+// count tells how often id is among ids.
 func count(ids []ID, id ID) (n int) {
 	for _, x := range ids {
 		if x == id {

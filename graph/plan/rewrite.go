@@ -57,16 +57,7 @@ func (r *rewriter) madeBy(v ID, kinds ...string) (int, *Call) {
 
 // onlyReader says whether call i alone reads v, and reads it once.
 func (r *rewriter) onlyReader(v ID, i int) bool {
-	if r.pinned[v] || len(r.readers[v]) != 1 || r.readers[v][0] != i {
-		return false
-	}
-	n := 0
-	for _, in := range r.g.Calls[i].In {
-		if in == v {
-			n++
-		}
-	}
-	return n == 1
+	return !r.pinned[v] && len(r.readers[v]) == 1 && r.readers[v][0] == i && count(r.g.Calls[i].In, v) == 1
 }
 
 // replace makes every live reader of old, but call except, read new.

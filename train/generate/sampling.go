@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // Sampling says how a token is chosen. The zero value takes the likeliest.
@@ -29,19 +30,9 @@ func (s Sampling) Check() error {
 		bad = append(bad, fmt.Sprintf("top-p is %g, want 0 … 1", s.TopP))
 	}
 	if len(bad) > 0 {
-		return fmt.Errorf("generate: %s", join(bad))
+		return fmt.Errorf("generate: %s", strings.Join(bad, "; "))
 	}
 	return nil
-}
-
-func join(s []string) (out string) {
-	for i, x := range s {
-		if i > 0 {
-			out += "; "
-		}
-		out += x
-	}
-	return out
 }
 
 // choice is a token that may be drawn.
