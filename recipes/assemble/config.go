@@ -61,7 +61,7 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		Workers: r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, RecipeText: r.String(),
-		FLOPs: flops(r, trainSet), Recompute: r.Train.Recompute == "layer", CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
+		Recompute: r.Train.Recompute == "layer", CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
 	if c.Threads == 0 {
 		c.Threads = rank.Threads

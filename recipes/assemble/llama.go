@@ -11,7 +11,6 @@ import (
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
-	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/text"
 	"github.com/gotrain/gotrain/train/telemetry"
@@ -103,18 +102,7 @@ func llamaModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 }
 
 // flops is the arithmetic of a token by the formula that Llama trainers print: PaLM's, with the parameters that take part in products.
-func flops(r *recipes.Recipe, src data.Source) *telemetry.FLOPs {
-	if r.Model.Name != "llama" {
-		return nil
-	}
-	c, err := Llama(r, infoOf(src))
-	if err != nil {
-		return nil
-	}
-	seq, err := Sequence(r)
-	if err != nil {
-		return nil
-	}
+func flops(c llama.Config, seq int) *telemetry.FLOPs {
 	n := c.Params()
 	if !c.Tied { // the lookup is no product; a tied table is one at the other end
 		n -= int64(c.Vocab) * int64(c.Dim)
@@ -140,14 +128,6 @@ func configOf(r *recipes.Recipe) (llama.Config, error) {
 	}
 	defer m.Close()
 	return m.Config(), nil
-}
-
-func llamaConfigFile(r *recipes.Recipe, tokens text.Info) ([]byte, error) {
-	c, err := Llama(r, tokens)
-	if err != nil {
-		return nil, err
-	}
-	return llamafile.EncodeConfig(c, safetensors.F32)
 }
 
 // llamaWeights opens weights of any format for a model. What shapes do not tell must agree too, or the numbers would be wrong without a word.
@@ -177,13 +157,18 @@ func llamaWeights(want llama.Config) func(path string) (train.Weights, error) {
 	}
 }
 
-// llamaFiles says how weights are read, and what lies beside them in checkpoints.
-func llamaFiles(r *recipes.Recipe, c *train.Config, tokens text.Info) (err error) {
-	if c.Beside, err = beside(r, tokens); err != nil {
-		return err
-	}
+// llamaFiles says how weights are read, what lies beside them in checkpoints, and how the arithmetic is counted.
+func llamaFiles(r *recipes.Recipe, c *train.Config, tokens text.Info) error {
 	model, err := Llama(r, tokens)
 	if err != nil {
+		return err
+	}
+	seq, err := Sequence(r)
+	if err != nil {
+		return err
+	}
+	c.FLOPs = flops(model, seq)
+	if c.Beside, err = beside(r, model, tokens.Tokenizer); err != nil {
 		return err
 	}
 	c.Weights = llamaWeights(model)

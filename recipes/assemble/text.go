@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/text"
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
@@ -90,16 +93,14 @@ func tokenizerPath(r *recipes.Recipe) (string, error) {
 	return at, nil
 }
 
-// beside are the files that let other programs read a checkpoint of a Llama as what Hugging Face wrote: what the model is, and its tokenizer.
-func beside(r *recipes.Recipe, tokens text.Info) (map[string][]byte, error) {
-	if r.Model.Name != "llama" {
-		return nil, nil
-	}
-	config, err := llamaConfigFile(r, tokens)
+// beside are the files that let other programs read a checkpoint of a Llama as what Hugging Face wrote: what the model is, and its tokenizer, of
+// the given kind.
+func beside(r *recipes.Recipe, model llama.Config, kind string) (map[string][]byte, error) {
+	config, err := llamafile.EncodeConfig(model, safetensors.F32)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string][]byte{"config.json": config}
+	out := map[string][]byte{llamafile.ConfigFile: config}
 	if r.Text.Tokenizer == "" {
 		return out, nil
 	}
@@ -114,7 +115,7 @@ func beside(r *recipes.Recipe, tokens text.Info) (map[string][]byte, error) {
 	for i, f := range files {
 		name := filepath.Base(f)
 		if i == 0 {
-			name = tokenizerName(name, tokens.Tokenizer)
+			name = tokenizerName(name, kind)
 		}
 		if out[name], err = os.ReadFile(f); err != nil {
 			return nil, fmt.Errorf("recipes: text.tokenizer: %w", err)
