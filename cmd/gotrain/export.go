@@ -91,7 +91,7 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 		}
 	}
 	from := findModel(f.from)
-	m, err := openLlama(ctx, from, f.config)
+	m, dir, err := openLlama(ctx, from, f.config)
 	if err != nil {
 		return err
 	}
@@ -101,10 +101,6 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 	}
 	// Beside a lone file anything may lie, and llama2.c's format is one.
 	if st, err := os.Stat(from); err == nil && st.IsDir() && len(o.Files) == 0 && f.format != llamafile.Llama2C {
-		dir, err := folderOf(ctx, from)
-		if err != nil {
-			return err
-		}
 		o.Files, _ = tokenizer.Files(dir) // none is no fault
 	}
 	begin := time.Now()

@@ -97,12 +97,12 @@ func findModel(path string) string {
 func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin io.Reader) error {
 	begin := time.Now()
 	path = findModel(path)
-	m, err := openLlama(ctx, path, f.config)
+	m, dir, err := openLlama(ctx, path, f.config)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	t, err := f.openTokenizer(ctx, path, m)
+	t, err := f.openTokenizer(dir, m)
 	if err != nil {
 		return err
 	}
@@ -141,15 +141,13 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 }
 
 // openTokenizer opens the tokenizer and checks that it belongs to the model.
-func (f *generateFlags) openTokenizer(ctx context.Context, path string, m llamafile.Model) (tokenizer.Tokenizer, error) {
-	at, err := f.tokenizer, error(nil)
-	if at == "" {
-		at, err = folderOf(ctx, path)
-	} else if at, err = data.Locate(at); err != nil {
-		err = launch.WithCode(launch.ExitNoInput, fmt.Errorf("--tokenizer: %w", err))
-	}
-	if err != nil {
-		return nil, err
+func (f *generateFlags) openTokenizer(dir string, m llamafile.Model) (tokenizer.Tokenizer, error) {
+	at := dir
+	if f.tokenizer != "" {
+		var err error
+		if at, err = data.Locate(f.tokenizer); err != nil {
+			return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("--tokenizer: %w", err))
+		}
 	}
 	t, err := tokenizer.Open(at)
 	if err != nil {

@@ -44,48 +44,37 @@ func isCheckpoint(path string) bool {
 }
 
 // openLlama opens a Llama of any format. A checkpoint is verified first, and the newest good one of several is taken. config is a file that says what the model
-// is, for weights that have none beside them; "" is none.
-func openLlama(ctx context.Context, path, config string) (llamafile.Model, error) {
+// is, for weights that have none beside them; "" is none. dir is where the weights lie: what lies beside them belongs to them.
+func openLlama(ctx context.Context, path, config string) (m llamafile.Model, dir string, err error) {
 	var given *llama.Config
 	if config != "" {
 		c, err := llamafile.ReadConfig(config)
 		if err != nil {
-			return nil, launch.WithCode(launch.ExitNoInput, err)
+			return nil, "", launch.WithCode(launch.ExitNoInput, err)
 		}
 		given = &c
 	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint there, nor other weights: %w\nhint: a checkpoint, the folder of a run, one of Hugging Face, a .bin of llama2.c, or stories260k, which is bundled", err))
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, "", launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint there, nor other weights: %w\nhint: a checkpoint, the folder of a run, one of Hugging Face, a .bin of llama2.c, or stories260k, which is bundled", err))
 	}
 	if isCheckpoint(path) {
 		c, _, err := load(ctx, path)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		defer c.Close()
 		if path = c.Path; given == nil && !fileIn(path, llamafile.ConfigFile) {
 			if given, err = configOfRecipe(c); err != nil {
-				return nil, launch.WithCode(launch.ExitNoInput, err)
+				return nil, "", launch.WithCode(launch.ExitNoInput, err)
 			}
 		}
 	}
-	m, err := llamafile.OpenWith(path, given)
-	return m, launch.WithCode(launch.ExitNoInput, err)
-}
-
-// folderOf is where the weights lie: what lies beside them belongs to them.
-func folderOf(ctx context.Context, path string) (string, error) {
-	if isCheckpoint(path) {
-		c, _, err := load(ctx, path)
-		if err != nil {
-			return "", err
-		}
-		return c.Path, c.Close()
+	if dir = path; !st.IsDir() {
+		dir = filepath.Dir(path)
 	}
-	if st, err := os.Stat(path); err == nil && !st.IsDir() {
-		return filepath.Dir(path), nil
-	}
-	return path, nil
+	m, err = llamafile.OpenWith(path, given)
+	return m, dir, launch.WithCode(launch.ExitNoInput, err)
 }
 
 func fileIn(dir, name string) bool {
