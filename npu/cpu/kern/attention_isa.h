@@ -254,28 +254,20 @@ static void ISA(bwd_block)(const at_job *j, const ISA(bwd_mem) *w, const at_bloc
 	}
 }
 
-#define E f32
-#define EL float
-#include "attention_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "attention_type.h"
-#undef E
-#undef EL
+#define TYPED "attention_type.h"
+#include "types.h"
 
 static int ISA(attention)(kern_cmd *c, int nthreads) {
 	at_job j = at_job_of(c);
-	j.fwd = c->dt == KERN_BF16 ? CAT(at_fwd_, ISA(bf16)) : CAT(at_fwd_, ISA(f32));
+	j.fwd = PICK(at_fwd);
 	if (c->flags & AT_TILES) at_tiles(&j);
 	return at_run(&j, nthreads);
 }
 
 static int ISA(attention_bwd)(kern_cmd *c, int nthreads) {
 	at_job j = at_job_of(c);
-	j.bwd = c->dt == KERN_BF16 ? CAT(at_bwd_, ISA(bf16)) : CAT(at_bwd_, ISA(f32));
-	j.end = c->dt == KERN_BF16 ? CAT(at_end_, ISA(bf16)) : CAT(at_end_, ISA(f32));
+	j.bwd = PICK(at_bwd);
+	j.end = PICK(at_end);
 	if (c->flags & AT_TILES) at_tiles(&j);
 	return at_run(&j, nthreads);
 }

@@ -1,14 +1,6 @@
 // Batch normalisation for one instruction set: the two element types.
-#define E f32
-#define EL float
-#include "batchnorm_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "batchnorm_type.h"
-#undef E
-#undef EL
+#define TYPED "batchnorm_type.h"
+#include "types.h"
 
 static int ISA(bn_fwd)(kern_cmd *c, int nthreads) {
 	int bf16 = c->dt == KERN_BF16;
@@ -31,7 +23,7 @@ static void ISA(bn_infer_range)(void *ctx, int64_t lo, int64_t hi) {
 
 static int ISA(bn_infer)(kern_cmd *c, int nthreads) {
 	const float *gamma = c->p[1], *beta = c->p[2], *mean = c->p[3], *var = c->p[4];
-	bn_pass p = {.cmd = c, .t = bn_cut_of(c), .second = c->dt == KERN_BF16 ? ISA(bn_norm_bf16) : ISA(bn_norm_f32)};
+	bn_pass p = {.cmd = c, .t = bn_cut_of(c), .second = PICK(bn_norm)};
 	p.par[0] = c->ws;
 	p.par[1] = p.par[0] + p.t.c + 16;
 	for (int64_t i = 0; i < p.t.c; i++) {

@@ -11,16 +11,8 @@ INLINE V ISA(sums)(V *a) {
 	return a[0];
 }
 
-#define E f32
-#define EL float
-#include "cache_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "cache_type.h"
-#undef E
-#undef EL
+#define TYPED "cache_type.h"
+#include "types.h"
 
 // Query i of all queries and heads: its chunks are joined in order.
 static void ISA(join)(void *ctx, int64_t lo, int64_t hi) {
@@ -56,6 +48,6 @@ static int ISA(attention_cached)(kern_cmd *c, int nthreads) {
 // cache_write: cache, x, pos, cache. Rows of one cache are written in order: of two at one position the later stays.
 static int ISA(cache_write)(kern_cmd *c, int nthreads) {
 	if (bad_position(c)) return 1;
-	kern_for(nthreads, c->n[0], c->n[1] * c->n[3], c->dt == KERN_BF16 ? ISA(cache_rows_bf16) : ISA(cache_rows_f32), c);
+	kern_for(nthreads, c->n[0], c->n[1] * c->n[3], PICK(cache_rows), c);
 	return 0;
 }

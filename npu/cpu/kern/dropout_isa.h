@@ -12,19 +12,11 @@ INLINE I ISA(kept)(uint64_t seed, uint64_t i, uint64_t least) {
 	return __builtin_convertvector(z >> 40, I) >= (int32_t)least; // 24 bits
 }
 
-#define E f32
-#define EL float
-#include "dropout_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "dropout_type.h"
-#undef E
-#undef EL
+#define TYPED "dropout_type.h"
+#include "types.h"
 
 // n: elements, id. f: p. Arguments x, seed, y.
 static int ISA(dropout)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(dropout_range_bf16) : ISA(dropout_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, PICK(dropout_range), c);
 	return 0;
 }

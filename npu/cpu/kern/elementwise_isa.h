@@ -1,27 +1,19 @@
 // Elementwise ops for one instruction set.
-#define E f32
-#define EL float
-#include "elementwise_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "elementwise_type.h"
-#undef E
-#undef EL
+#define TYPED "elementwise_type.h"
+#include "types.h"
 
 static int ISA(relu)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(relu_range_bf16) : ISA(relu_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, PICK(relu_range), c);
 	return 0;
 }
 
 static int ISA(relu_bwd)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(relu_bwd_range_bf16) : ISA(relu_bwd_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, PICK(relu_bwd_range), c);
 	return 0;
 }
 
 static int ISA(add)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(add_range_bf16) : ISA(add_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, PICK(add_range), c);
 	return 0;
 }
 

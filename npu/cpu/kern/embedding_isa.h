@@ -1,15 +1,7 @@
 // Rows of a table by their numbers, and the gradient, for one instruction set. n: ids, rows of the table, bytes of a row (embedding) or its
 // elements (embedding_bwd), ids in a sequence.
-#define E f32
-#define EL float
-#include "embedding_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "embedding_type.h"
-#undef E
-#undef EL
+#define TYPED "embedding_type.h"
+#include "types.h"
 
 static void ISA(embedding_rows)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
@@ -43,6 +35,6 @@ static void ISA(embedding_start)(void *ctx, int64_t lo, int64_t hi) {
 static int ISA(embedding_bwd)(kern_cmd *c, int nthreads) {
 	if (bad_id(c, c->p[1])) return 1;
 	if (c->p[2] != c->p[3]) kern_for(nthreads, (c->n[1] * c->n[2] + 1023) / 1024, 1024, ISA(embedding_start), c);
-	kern_for(nthreads, (c->n[2] + 15) / 16, 16 * c->n[0], c->dt == KERN_BF16 ? ISA(embedding_columns_bf16) : ISA(embedding_columns_f32), c);
+	kern_for(nthreads, (c->n[2] + 15) / 16, 16 * c->n[0], PICK(embedding_columns), c);
 	return 0;
 }

@@ -67,7 +67,7 @@ static int ISA(fewrows)(kern_cmd *c, int nthreads) {
 		float *wide = c->ws;
 		for (int64_t i = 0; i < c->n[0] * c->n[1]; i++) wide[i] = ISA(ld1_bf16)(a + i);
 	}
-	kern_for(nthreads, (c->n[2] + FEW_GROUP - 1) / FEW_GROUP, FEW_GROUP * c->n[1], c->dt == KERN_BF16 ? ISA(few_groups_bf16) : ISA(few_groups_f32), c);
+	kern_for(nthreads, (c->n[2] + FEW_GROUP - 1) / FEW_GROUP, FEW_GROUP * c->n[1], PICK(few_groups), c);
 	return 0;
 }
 #undef AT

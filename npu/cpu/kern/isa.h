@@ -10,6 +10,8 @@
 #define INLINE static inline __attribute__((always_inline))
 #define NOINLINE static __attribute__((noinline, unused))
 #define UNROLL _Pragma("GCC unroll 8")
+// The build of a kernel for the type of c's activations; see types.h.
+#define PICK(name) (c->dt == KERN_BF16 ? CAT(CAT(name, _), ISA(bf16)) : CAT(CAT(name, _), ISA(f32)))
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define TABLE(name) kern_table kern_##name = {CAT(name, _base), CAT(name, _v3), CAT(name, _v4)}

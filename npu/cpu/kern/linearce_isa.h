@@ -24,18 +24,8 @@ static float ISA(lce_max)(const float *t, int64_t m) {
 	return best;
 }
 
-#define E f32
-#define EL float
-#include "linearce_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "linearce_type.h"
-#undef E
-#undef EL
-
-#define PICK(name) (c->dt == KERN_BF16 ? CAT(CAT(name, _), ISA(bf16)) : CAT(CAT(name, _), ISA(f32)))
+#define TYPED "linearce_type.h"
+#include "types.h"
 
 static int ISA(lce_tile)(kern_cmd *c, int nthreads) {
 	kern_for(nthreads, c->n[0], c->n[1], PICK(lce_tile_rows), c);
@@ -61,4 +51,3 @@ static int ISA(lce_prob)(kern_cmd *c, int nthreads) {
 	kern_for(nthreads, c->n[0], c->n[1], PICK(lce_prob_rows), c);
 	return 0;
 }
-#undef PICK

@@ -3,20 +3,12 @@
 // The tensor is seen as dims that are kept and dims that are reduced in turn (neighbours of one sort are one dim). v holds the sizes and strides of the kept
 // dims, then those of the reduced ones: n[2] and n[3] tell how many. If n[4], the innermost dim is kept, and the last among the kept.
 // n[0]: function, n[1]: divisor of the mean, n[5]: elements of x.
-#define E f32
-#define EL float
-#include "reduce_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "reduce_type.h"
-#undef E
-#undef EL
+#define TYPED "reduce_type.h"
+#include "types.h"
 
 static int ISA(reduce)(kern_cmd *c, int nthreads) {
 	int64_t work = 1;
 	for (int64_t d = 0; d < c->n[2]; d++) work *= d == c->n[2] - 1 && c->n[4] ? (c->v[2 * d] + 255) / 256 : c->v[2 * d];
-	kern_for(nthreads, work, c->n[5] / work, c->dt == KERN_BF16 ? ISA(reduce_range_bf16) : ISA(reduce_range_f32), c);
+	kern_for(nthreads, work, c->n[5] / work, PICK(reduce_range), c);
 	return 0;
 }

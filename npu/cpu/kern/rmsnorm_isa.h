@@ -12,19 +12,11 @@ INLINE V ISA(round_bf16)(V v) {
 #endif
 }
 
-#define E f32
-#define EL float
-#include "rmsnorm_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "rmsnorm_type.h"
-#undef E
-#undef EL
+#define TYPED "rmsnorm_type.h"
+#include "types.h"
 
 static int ISA(rmsnorm)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, c->n[0], c->n[1], c->dt == KERN_BF16 ? ISA(rmsnorm_rows_bf16) : ISA(rmsnorm_rows_f32), c);
+	kern_for(nthreads, c->n[0], c->n[1], PICK(rmsnorm_rows), c);
 	return 0;
 }
 
@@ -46,7 +38,7 @@ static void ISA(rmsnorm_merge)(void *ctx, int64_t lo, int64_t hi) {
 
 static int ISA(rmsnorm_bwd)(kern_cmd *c, int nthreads) {
 	int64_t chunks = (c->n[0] + RMS_CHUNK - 1) / RMS_CHUNK;
-	kern_for(nthreads, chunks, RMS_CHUNK * c->n[1], c->dt == KERN_BF16 ? ISA(rmsnorm_bwd_chunks_bf16) : ISA(rmsnorm_bwd_chunks_f32), c);
+	kern_for(nthreads, chunks, RMS_CHUNK * c->n[1], PICK(rmsnorm_bwd_chunks), c);
 	if (c->p[6]) kern_for(nthreads, (c->n[1] + 15) / 16, 16 * chunks, ISA(rmsnorm_merge), c);
 	return 0;
 }

@@ -12,19 +12,11 @@ INLINE V ISA(swap)(V v) {
 }
 
 #define LDF(p) (n == VL ? ISA(ld_f32)(p) : ISA(ldn_f32)(p, n))
-#define E f32
-#define EL float
-#include "rope_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "rope_type.h"
-#undef E
-#undef EL
+#define TYPED "rope_type.h"
+#include "types.h"
 #undef LDF
 
 static int ISA(rope)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, c->n[0], c->n[2] * c->n[3], c->dt == KERN_BF16 ? ISA(rope_tokens_bf16) : ISA(rope_tokens_f32), c);
+	kern_for(nthreads, c->n[0], c->n[2] * c->n[3], PICK(rope_tokens), c);
 	return 0;
 }

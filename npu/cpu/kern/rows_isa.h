@@ -1,16 +1,6 @@
 // Ops on rows of classes, for one instruction set: the two element types, and what joins the rows.
-#define E f32
-#define EL float
-#include "rows_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "rows_type.h"
-#undef E
-#undef EL
-
-#define PICK(name) (c->dt == KERN_BF16 ? CAT(CAT(name, _), ISA(bf16)) : CAT(CAT(name, _), ISA(f32)))
+#define TYPED "rows_type.h"
+#include "types.h"
 
 static int ISA(softmax)(kern_cmd *c, int nthreads) {
 	kern_for(nthreads, c->n[0], c->n[1], PICK(softmax_rows), c);
@@ -53,4 +43,3 @@ static int ISA(topk)(kern_cmd *c, int nthreads) {
 	*(float *)c->p[2] = (float)correct;
 	return 0;
 }
-#undef PICK

@@ -21,23 +21,15 @@ INLINE V ISA(sigmoid)(V v) {
 #endif
 }
 
-#define E f32
-#define EL float
-#include "swiglu_type.h"
-#undef E
-#undef EL
-#define E bf16
-#define EL uint16_t
-#include "swiglu_type.h"
-#undef E
-#undef EL
+#define TYPED "swiglu_type.h"
+#include "types.h"
 
 static int ISA(swiglu)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(swiglu_range_bf16) : ISA(swiglu_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, PICK(swiglu_range), c);
 	return 0;
 }
 
 static int ISA(swiglu_bwd)(kern_cmd *c, int nthreads) {
-	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, c->dt == KERN_BF16 ? ISA(swiglu_bwd_range_bf16) : ISA(swiglu_bwd_range_f32), c);
+	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, PICK(swiglu_bwd_range), c);
 	return 0;
 }

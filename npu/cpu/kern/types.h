@@ -1,0 +1,12 @@
+// Includes TYPED, a file name, once for each type of activations. Included by the _isa.h of an op family.
+#define E f32
+#define EL float
+#include TYPED
+#undef E
+#undef EL
+#define E bf16
+#define EL uint16_t
+#include TYPED
+#undef E
+#undef EL
+#undef TYPED
