@@ -1,5 +1,5 @@
 # Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
-"""Start the ranks of a peer benchmark on this machine, each in its own tuned environment. No torch in here: OpenMP and malloc read
+"""Start the ranks of a peer benchmark on this machine, each in its own tuned environment. Torch is not loaded by this module itself: OpenMP and malloc read
 their variables when a process starts, so they must be set before torch is loaded."""
 import importlib.metadata, os, resource, signal, socket, subprocess, sys, time
 
@@ -62,3 +62,28 @@ def since_start():
 
 def peak_rss_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(step, a, rank):
+    """Run a.warm and a.steps steps of step() -> loss, on all ranks together, and print a profile of one more where a.profile asks for it. Returns the losses, the times of the
+    measured steps in seconds, when the first one was done, and the largest peak memory of a rank in MB. torch is loaded by now."""
+    import torch
+    import torch.distributed as dist
+    losses = [step()]
+    first = since_start()
+    losses += [step() for _ in range(a.warm - 1)]
+    times = []
+    for _ in range(a.steps):
+        if a.world > 1:
+            dist.barrier()
+        t = time.perf_counter()
+        losses.append(step())
+        times.append(time.perf_counter() - t)
+    if a.profile and rank == 0 and a.world == 1:
+        with torch.profiler.profile() as prof:
+            step()
+        print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=25))
+    rss = torch.tensor([peak_rss_mb()])
+    if a.world > 1:
+        dist.all_reduce(rss, dist.ReduceOp.MAX)
+    return losses, times, first, rss.item()

@@ -8,7 +8,7 @@ A step is zero_grad, forward, cross-entropy, backward (with DDP's all-reduce), S
 img_s and img_s_best count the images of all ranks, step_ms is the median, rss_mb the largest peak of a rank, first_step_s the time from start
 of the program to the end of the first step.
 """
-import argparse, json, statistics, time
+import argparse, json, statistics
 
 import ranks
 
@@ -93,29 +93,13 @@ def step():
     return loss.item()
 
 
-losses = [step()]
-first = ranks.since_start()
-losses += [step() for _ in range(a.warm - 1)]
-times = []
-for _ in range(a.steps):
-    if a.world > 1:
-        dist.barrier()
-    t = time.perf_counter()
-    losses.append(step())
-    times.append(time.perf_counter() - t)
-if a.profile and rank == 0 and a.world == 1:
-    with torch.profiler.profile() as prof:
-        step()
-    print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=25))
-rss = torch.tensor([ranks.peak_rss_mb()])
-if a.world > 1:
-    dist.all_reduce(rss, dist.ReduceOp.MAX)
+losses, times, first, rss = ranks.measure(step, a, rank)
 if rank == 0:
     n, med = a.batch * a.world, statistics.median(times)
     print(json.dumps({
         "peer": "pytorch", "version": torch.__version__, "model": "resnet50", "world": a.world, "threads": a.threads, "batch": a.batch, "dtype": a.dtype,
         "layout": a.layout, "compile": a.compile, "tuned": not a.untuned, "img_s": round(n / med, 3), "img_s_best": round(n / min(times), 3),
-        "step_ms": round(med * 1e3, 1), "rss_mb": round(rss.item(), 1), "first_step_s": round(first, 2),
+        "step_ms": round(med * 1e3, 1), "rss_mb": round(rss, 1), "first_step_s": round(first, 2),
         "loss_first": round(losses[0], 4), "loss_last": round(losses[-1], 4)}), flush=True)
 if a.world > 1:
     dist.destroy_process_group()
