@@ -4,8 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
 // Shard files are llm.c's (dev/data/data_common.py): 256 little-endian int32, of which the first three are magic, version and number of tokens, then the
@@ -66,41 +67,17 @@ func readHeader(h []byte, size int64) (width int, tokens int64, err error) {
 
 // openShard maps one shard.
 func openShard(path string) (chunk, func() error, error) {
-	f, err := os.Open(path)
+	raw, unmap, err := safetensors.Map(path)
 	if err != nil {
+		var named *os.PathError
+		if !errors.As(err, &named) {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 		return chunk{}, nil, fmt.Errorf("text: %w", err)
 	}
-	defer f.Close()
-	c, unmap, err := mapShard(f)
+	w, n, err := readHeader(raw, int64(len(raw)))
 	if err != nil {
-		return chunk{}, nil, fmt.Errorf("text: %s: %w", path, err)
+		return chunk{}, nil, errors.Join(fmt.Errorf("text: %s: %w", path, err), unmap())
 	}
-	c.where = path
-	return c, unmap, nil
-}
-
-func mapShard(f *os.File) (chunk, func() error, error) {
-	st, err := f.Stat()
-	if err != nil {
-		return chunk{}, nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return chunk{}, nil, errors.New("not a regular file")
-	}
-	if int64(int(st.Size())) != st.Size() {
-		return chunk{}, nil, errors.New("the file is larger than the address space")
-	}
-	var h [headerBytes]byte
-	if _, err := f.ReadAt(h[:], 0); err != nil && !errors.Is(err, io.EOF) {
-		return chunk{}, nil, err
-	}
-	w, n, err := readHeader(h[:], st.Size())
-	if err != nil {
-		return chunk{}, nil, err
-	}
-	raw, unmap, err := mapFile(f, st.Size())
-	if err != nil {
-		return chunk{}, nil, err
-	}
-	return chunk{raw: raw[headerBytes:], width: w, n: n}, unmap, nil
+	return chunk{where: path, raw: raw[headerBytes:], width: w, n: n}, unmap, nil
 }
