@@ -23,7 +23,14 @@ func (p *Program) Bind(m Memory) error {
 	}
 	pl := p.plan
 	if len(m.Weights) != len(pl.Weights) || len(m.States) != len(pl.States) || (m.Grads != nil && len(m.Grads) != len(pl.Weights)) {
-		return fmt.Errorf("graph: bind: %d weights, %d gradients, %d states given for %d weights and %d states", len(m.Weights), len(m.Grads), len(m.States), len(pl.Weights), len(pl.States))
+		return fmt.Errorf(
+			"graph: bind: %d weights, %d gradients, %d states given for %d weights and %d states",
+			len(m.Weights),
+			len(m.Grads),
+			len(m.States),
+			len(pl.Weights),
+			len(pl.States),
+		)
 	}
 	if m.Scratch.IsNil() {
 		b, err := p.alloc(p.Scratch())
@@ -316,7 +323,8 @@ func (p *Program) Run(s npu.Stream, add bool, ready func(group int) error) error
 	return nil
 }
 
-// Prepare enqueues what a program with constant weights (Options.Constant) makes of them once: call it before the first Run, and again when the weights were changed.
+// Prepare enqueues what a program with constant weights (Options.Constant) makes of them once: call it before the first Run, and again when
+// the weights were changed.
 func (p *Program) Prepare(s npu.Stream) error {
 	if !p.bound {
 		return fmt.Errorf("graph: prepare before Bind")

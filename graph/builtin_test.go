@@ -20,18 +20,34 @@ var builtins = map[string]struct {
 	kinds  string
 	values map[string][]float64
 }{
-	"add":     {f: func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.Add(x, y) }, kinds: "binary"},
-	"sub":     {f: func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.Sub(x, y) }, kinds: "binary"},
-	"mul":     {f: func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.HadamardProd(x, y) }, kinds: "binary"},
-	"div":     {f: func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.HadamardDiv(x, y) }, kinds: "binary", values: map[string][]float64{"y": away("y", 6)}},
+	"add": {f: func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.Add(x, y) }, kinds: "binary"},
+	"sub": {f: func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.Sub(x, y) }, kinds: "binary"},
+	"mul": {f: func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.HadamardProd(x, y) }, kinds: "binary"},
+	"div": {
+		f:      func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.HadamardDiv(x, y) },
+		kinds:  "binary",
+		values: map[string][]float64{"y": away("y", 6)},
+	},
 	"tanh":    {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Tanh(x) }, kinds: "unary"},
 	"sigmoid": {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Sigmoid(x) }, kinds: "unary"},
 	"square":  {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Square(x) }, kinds: "unary"},
 	"exp":     {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Exp(x) }, kinds: "unary"},
 	"neg":     {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Neg(x) }, kinds: "unary"},
-	"log":     {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Log(x) }, kinds: "unary", values: map[string][]float64{"x": positive("x", 6)}},
-	"sqrt":    {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Sqrt(x) }, kinds: "unary", values: map[string][]float64{"x": positive("x", 6)}},
-	"rectify": {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Rectify(x) }, kinds: "fill binary binary", values: map[string][]float64{"x": away("x", 6)}},
+	"log": {
+		f:      func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Log(x) },
+		kinds:  "unary",
+		values: map[string][]float64{"x": positive("x", 6)},
+	},
+	"sqrt": {
+		f:      func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Sqrt(x) },
+		kinds:  "unary",
+		values: map[string][]float64{"x": positive("x", 6)},
+	},
+	"rectify": {
+		f:      func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Rectify(x) },
+		kinds:  "fill binary binary",
+		values: map[string][]float64{"x": away("x", 6)},
+	},
 	"matmul": {f: func(x, y *graph.Node) (*graph.Node, error) {
 		yt, err := gorgonia.Transpose(y, 1, 0)
 		if err != nil {

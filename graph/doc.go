@@ -30,10 +30,10 @@
 //
 // # Gradients
 //
-// [Builder.Loss] takes an f32 scalar, as a rule a sum over items, and multiplies it by the input [LossScaleInput]; so the caller chooses the scale of all gradients
-// at run time (1 in the simplest case). Grad differentiates with respect to every parameter that is not frozen. It is an error if the loss does not depend on a
-// parameter (see [AllowUnreached]), and if it depends on one only through something that has no gradient: say [Builder.StopGrad] where that is meant.
-// Gradients are float32.
+// [Builder.Loss] takes an f32 scalar, as a rule a sum over items, and multiplies it by the input [LossScaleInput]; so the caller chooses
+// the scale of all gradients at run time (1 in the simplest case). Grad differentiates with respect to every parameter that is not frozen.
+// It is an error if the loss does not depend on a parameter (see [AllowUnreached]), and if it depends on one only through something that
+// has no gradient: say [Builder.StopGrad] where that is meant. Gradients are float32.
 //
 // # Precision
 //

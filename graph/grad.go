@@ -129,7 +129,11 @@ func (b *Builder) wrt(reached map[*Node]bool) (params []*Param, nodes gorgonia.N
 		}
 	}
 	if len(lost) > 0 && !b.unreachedOK {
-		b.Failf("the loss does not depend on %d parameter(s): %s\nhint: remove or freeze them, or give graph.New the option graph.AllowUnreached", len(lost), strings.Join(lost, ", "))
+		b.Failf(
+			"the loss does not depend on %d parameter(s): %s\nhint: remove or freeze them, or give graph.New the option graph.AllowUnreached",
+			len(lost),
+			strings.Join(lost, ", "),
+		)
 	}
 	return params, nodes
 }

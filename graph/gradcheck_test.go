@@ -59,7 +59,12 @@ func convCases() []gradCase {
 	}
 	return []gradCase{
 		mk("plain", []int{2, 2, 4, 5}, []int{3, 2, 3, 2}, npu.Attrs{}),
-		mk("all", []int{1, 4, 6, 5}, []int{4, 2, 3, 2}, npu.Attrs{"stride": []int{2, 1}, "pad": []int{1, 0, 2, 1}, "dilation": []int{1, 2}, "groups": 2, "bias": true}),
+		mk(
+			"all",
+			[]int{1, 4, 6, 5},
+			[]int{4, 2, 3, 2},
+			npu.Attrs{"stride": []int{2, 1}, "pad": []int{1, 0, 2, 1}, "dilation": []int{1, 2}, "groups": 2, "bias": true},
+		),
 		mk("relu", []int{1, 2, 3, 3}, []int{2, 2, 2, 2}, npu.Attrs{"relu": true}),
 		mk("depthwise", []int{1, 3, 4, 4}, []int{3, 1, 3, 3}, npu.Attrs{"groups": 3, "pad": []int{1, 1, 1, 1}}),
 	}
@@ -77,7 +82,10 @@ func matmulCases() (cs []gradCase) {
 					b = []int{2, 4}
 				}
 				at := npu.Attrs{"ta": ta, "tb": tb, "bias": true}
-				cs = append(cs, gradCase{name: npu.Op{Attrs: at}.String(), build: apply(npu.MatMul, at, append(batch, a...), append(batch, b...), []int{2})})
+				cs = append(
+					cs,
+					gradCase{name: npu.Op{Attrs: at}.String(), build: apply(npu.MatMul, at, append(batch, a...), append(batch, b...), []int{2})},
+				)
 			}
 		}
 	}
@@ -91,14 +99,27 @@ func normCases(kind string) (cs []gradCase) {
 	for _, shape := range [][]int{{3, 2, 2, 2}, {4, 3}} {
 		for _, a := range []npu.Attrs{{}, {"relu": true}, {"add": true}, {"relu": true, "add": true}} {
 			a["eps"] = 1e-3
-			cs = append(cs, gradCase{name: npu.Op{Attrs: a}.String(), values: map[string][]float64{"var": positive("var", shape[1])}, build: func(b *graph.Builder) *graph.Node {
-				c := npu.Shape{shape[1]}
-				in := []*graph.Node{param(b, "x", shape...), param(b, "gamma", c...), param(b, "beta", c...), b.State("mean", c, 0), b.State("var", c, 1)}
-				if a.Bool("add") {
-					in = append(in, param(b, "res", shape...))
-				}
-				return b.Apply(kind, a, in...)[0]
-			}})
+			cs = append(
+				cs,
+				gradCase{
+					name:   npu.Op{Attrs: a}.String(),
+					values: map[string][]float64{"var": positive("var", shape[1])},
+					build: func(b *graph.Builder) *graph.Node {
+						c := npu.Shape{shape[1]}
+						in := []*graph.Node{
+							param(b, "x", shape...),
+							param(b, "gamma", c...),
+							param(b, "beta", c...),
+							b.State("mean", c, 0),
+							b.State("var", c, 1),
+						}
+						if a.Bool("add") {
+							in = append(in, param(b, "res", shape...))
+						}
+						return b.Apply(kind, a, in...)[0]
+					},
+				},
+			)
 		}
 	}
 	return cs
@@ -165,10 +186,26 @@ var gradCases = map[string][]gradCase{
 		{name: "axis", build: apply(npu.BroadcastTo, npu.Attrs{"shape": []int{2, 3, 2}}, []int{3, 1})},
 		{name: "scalar", build: apply(npu.BroadcastTo, npu.Attrs{"shape": []int{2, 2}}, []int{})},
 	},
-	npu.MaxPool: {{name: "", build: apply(npu.MaxPool, npu.Attrs{"kernel": []int{3, 2}, "stride": []int{2, 1}, "pad": []int{1, 0, 1, 1}, "dilation": []int{1, 2}}, []int{2, 2, 5, 5})}},
+	npu.MaxPool: {
+		{
+			name: "",
+			build: apply(
+				npu.MaxPool,
+				npu.Attrs{"kernel": []int{3, 2}, "stride": []int{2, 1}, "pad": []int{1, 0, 1, 1}, "dilation": []int{1, 2}},
+				[]int{2, 2, 5, 5},
+			),
+		},
+	},
 	npu.AvgPool: {
 		{name: "", build: apply(npu.AvgPool, npu.Attrs{"kernel": []int{2, 3}, "stride": []int{1, 2}, "pad": []int{0, 1, 1, 1}}, []int{2, 2, 4, 5})},
-		{name: "with padding", build: apply(npu.AvgPool, npu.Attrs{"kernel": []int{3, 3}, "stride": []int{2, 2}, "pad": []int{1, 1, 1, 1}, "include_pad": true}, []int{1, 2, 4, 4})},
+		{
+			name: "with padding",
+			build: apply(
+				npu.AvgPool,
+				npu.Attrs{"kernel": []int{3, 3}, "stride": []int{2, 2}, "pad": []int{1, 1, 1, 1}, "include_pad": true},
+				[]int{1, 2, 4, 4},
+			),
+		},
 	},
 	npu.GlobalAvgPool: {{name: "", build: apply(npu.GlobalAvgPool, nil, []int{2, 3, 2, 3})}},
 	npu.Softmax:       {{name: "", build: apply(npu.Softmax, nil, []int{2, 2, 4})}},

@@ -9,8 +9,8 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// TestInitMoments compares mean, deviation and range with the definitions. 30,000 draws: the mean of a sample strays by less than 5 deviations/√n, its deviation
-// by less than 3 %.
+// TestInitMoments compares mean, deviation and range with the definitions. 30,000 draws: the mean of a sample strays by less than 5
+// deviations/√n, its deviation by less than 3 %.
 func TestInitMoments(t *testing.T) {
 	shape := npu.Shape{50, 30, 4, 5} // fan-in 600, fan-out 1000
 	for _, c := range []struct {
@@ -75,7 +75,8 @@ func TestInitIsPure(t *testing.T) {
 	}
 }
 
-// TestNormalShape compares how many of a million draws lie within z deviations with the normal distribution; a count strays by less than 5 of its own deviations.
+// TestNormalShape compares how many of a million draws lie within z deviations with the normal distribution; a count strays by less than 5
+// of its own deviations.
 func TestNormalShape(t *testing.T) {
 	const n = 1 << 20
 	v := make([]float32, n)

@@ -46,8 +46,9 @@ func (b *Builder) Rope(x, pos *Node, r Rotary) *Node {
 	return b.apply(npu.Rope, r.attrs(true), []*Node{x, pos})
 }
 
-// Attention lets each query of q [B S H D] read the keys and values of k, v [B T G D] up to its own place; query head h reads key head h/(H/G) (arXiv 1706.03762,
-// 2305.13245). Scores are scaled by 1/√D. segments i32[B S], which may be nil, limits it to tokens of equal number. The S×T scores are never stored.
+// Attention lets each query of q [B S H D] read the keys and values of k, v [B T G D] up to its own place; query head h reads key head
+// h/(H/G) (arXiv 1706.03762, 2305.13245). Scores are scaled by 1/√D. segments i32[B S], which may be nil, limits it to tokens of equal
+// number. The S×T scores are never stored.
 func (b *Builder) Attention(q, k, v, segments *Node) *Node {
 	a := npu.Attrs{"scale": 1 / math.Sqrt(float64(b.Dim(q, -1))), "causal": true, "seg": segments != nil}
 	in := []*Node{q, k, v}
@@ -57,7 +58,8 @@ func (b *Builder) Attention(q, k, v, segments *Node) *Node {
 	return b.apply(npu.Attention, a, in)
 }
 
-// CacheWrite puts row (b, s) of x [B S G D] at place pos[b,s] of cache [B T G D], a State, in place. Read the cache by the node that it returns: its Attention then comes after it.
+// CacheWrite puts row (b, s) of x [B S G D] at place pos[b,s] of cache [B T G D], a State, in place. Read the cache by the node that it
+// returns: its Attention then comes after it.
 func (b *Builder) CacheWrite(cache, x, pos *Node) *Node {
 	if l := b.leaves[cache]; b.err == nil && (l == nil || l.kind != leafState) {
 		b.Failf("cache_write: the cache must be made by Builder.State, for it is updated in place")

@@ -19,7 +19,11 @@ func ids(b *graph.Builder, name string, shape ...int) *graph.Node {
 
 func embeddingCases() []gradCase {
 	return []gradCase{
-		{"repeats", func(b *graph.Builder) *graph.Node { return b.Embedding(ids(b, "ids", 2, 3), param(b, "w", 5, 4)) }, map[string][]float64{"ids": {1, 4, 1, 0, 1, 4}}},
+		{
+			"repeats",
+			func(b *graph.Builder) *graph.Node { return b.Embedding(ids(b, "ids", 2, 3), param(b, "w", 5, 4)) },
+			map[string][]float64{"ids": {1, 4, 1, 0, 1, 4}},
+		},
 		{"read twice", func(b *graph.Builder) *graph.Node {
 			w := param(b, "w", 3, 2)
 			return b.Mul(b.Embedding(ids(b, "ids", 4), w), b.Embedding(ids(b, "more", 4), w))
@@ -51,9 +55,15 @@ func rmsNormCases() []gradCase {
 
 func ropeCases() (cs []gradCase) {
 	for _, r := range []graph.Rotary{{}, {Theta: 50, Adjacent: true}, {Theta: 50, Factor: 4, Low: 1, High: 4, Original: 64}} {
-		cs = append(cs,
+		cs = append(
+			cs,
 			gradCase{name: "index", build: func(b *graph.Builder) *graph.Node { return b.Rope(param(b, "x", 2, 3, 2, 6), nil, r) }},
-			gradCase{"positions", func(b *graph.Builder) *graph.Node { return b.Rope(param(b, "x", 2, 3, 1, 6), ids(b, "pos", 2, 3), r) }, map[string][]float64{"pos": {0, 1, 70, 5, 5, 2}}})
+			gradCase{
+				"positions",
+				func(b *graph.Builder) *graph.Node { return b.Rope(param(b, "x", 2, 3, 1, 6), ids(b, "pos", 2, 3), r) },
+				map[string][]float64{"pos": {0, 1, 70, 5, 5, 2}},
+			},
+		)
 	}
 	return append(cs, gradCase{name: "inverse", build: apply(npu.Rope, npu.Attrs{"theta": 50.0, "pairs": "half", "inverse": true}, []int{1, 3, 1, 4})})
 }

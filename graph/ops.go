@@ -167,8 +167,8 @@ func (b *Builder) rows(logits, labels *Node) (*Node, *Node) {
 	return b.Reshape(logits, n, s[len(s)-1]), b.Reshape(labels, n)
 }
 
-// Dropout zeroes elements with probability p and scales the rest by 1/(1-p) (arXiv 1207.0580). In evaluation, or with p = 0, it is the identity. The mask is a function
-// of the input SeedInput, of which dropout of the model it is, and of the element.
+// Dropout zeroes elements with probability p and scales the rest by 1/(1-p) (arXiv 1207.0580). In evaluation, or with p = 0, it is the
+// identity. The mask is a function of the input SeedInput, of which dropout of the model it is, and of the element.
 func (b *Builder) Dropout(x *Node, p float64) *Node {
 	if b.err == nil && !(p >= 0 && p < 1) {
 		b.Failf("dropout: p is %g, want 0 … 1 (excluded)", p)

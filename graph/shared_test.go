@@ -82,7 +82,8 @@ func openRef(t *testing.T) npu.Device {
 	return dev
 }
 
-// passes runs a model some times on the same memory and returns all gradients, one behind the other. The reference device has one layout, and its memory is the host's.
+// passes runs a model some times on the same memory and returns all gradients, one behind the other. The reference device has one layout,
+// and its memory is the host's.
 func passes(t *testing.T, dev npu.Device, model func(b *graph.Builder), n int) (out []float32) {
 	t.Helper()
 	check := func(err error) {

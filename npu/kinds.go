@@ -25,11 +25,11 @@ const (
 	BatchNorm = "batchnorm"
 	// BatchNormInfer: x, gamma, beta, mean f32[C], var f32[C], (res if add) → y. Attrs: eps, relu, add. inplace x→y.
 	BatchNormInfer = "batchnorm_infer"
-	// BatchNormBwd: dy act like x, x act, gamma, beta f32[C], mean, rstd f32[C], (y act if relu), (dy2 act if sum) → dx act, dgamma f32[C], dbeta f32[C], (dres act if add).
-	// With g = dy + dy2?, masked where y <= 0 if relu: dres = g; dgamma = Σ g·(x-mean)·rstd; dbeta = Σ g; dx as usual. Attrs: relu, add, sum bool, eps.
-	// dx and dres may be bound to the place of dy, dy2; not both to one.
-	// Attr own_y bool: the promise that y is what BatchNorm{relu} without add made of the same x, gamma, beta, mean and rstd on this device: its sign
-	// follows from x, and a device need not read y.
+	// BatchNormBwd: dy act like x, x act, gamma, beta f32[C], mean, rstd f32[C], (y act if relu), (dy2 act if sum) → dx act, dgamma f32[C],
+	// dbeta f32[C], (dres act if add). With g = dy + dy2?, masked where y <= 0 if relu: dres = g; dgamma = Σ g·(x-mean)·rstd; dbeta = Σ g; dx
+	// as usual. Attrs: relu, add, sum bool, eps. dx and dres may be bound to the place of dy, dy2; not both to one. Attr own_y bool: the
+	// promise that y is what BatchNorm{relu} without add made of the same x, gamma, beta, mean and rstd on this device: its sign follows from
+	// x, and a device need not read y.
 	BatchNormBwd = "batchnorm_bwd"
 
 	// Relu: x → y, act. inplace. ReluBwd: dy, y → dx = dy where y > 0 else 0. inplace dy→dx.
@@ -95,38 +95,44 @@ const (
 	// EmbeddingBwd: dy act[… D], ids i32[…], (acc f32[V D] if add) → dw f32[V D]: dw = acc? + Σ of the rows of dy with the same id, in the order of rows (so it is
 	// deterministic). Attrs: rows int (V), add bool. inplace acc→dw; without add the kernel fills the rest with zeros.
 	EmbeddingBwd = "embedding_bwd"
-	// RMSNorm (arXiv 1910.07467): x act[… D], w f32[D], (res act like x if add) → y act like x, rstd f32[…], (sum act like x if add).
-	// With s = x + res? (rounded to act, given out as sum): rstd = 1/√(mean(s²) + eps), y = s·rstd·w. Attrs: eps float64, add bool. inplace x→y, x→sum, res→sum, res→y; not two to one.
+	// RMSNorm (arXiv 1910.07467): x act[… D], w f32[D], (res act like x if add) → y act like x, rstd f32[…], (sum act like x if add). With s =
+	// x + res? (rounded to act, given out as sum): rstd = 1/√(mean(s²) + eps), y = s·rstd·w. Attrs: eps float64, add bool. inplace x→y, x→sum,
+	// res→sum, res→y; not two to one.
 	RMSNorm = "rmsnorm"
 	// RMSNormBwd: dy act, x act (what was normalised: x or sum), w f32[D], rstd f32[…], (dres act if add) → dx act, dw f32[D].
 	// dx = rstd·(dy·w - x·rstd²·mean(dy·w·x)) + dres?; dw = Σ dy·x·rstd. Attrs: eps float64, add bool. inplace dy→dx, dres→dx.
 	RMSNormBwd = "rmsnorm_bwd"
-	// Rope, rotary positions (arXiv 2104.09864): x act[B S H D], (pos i32[B S] if pos) → y. D is even. Pair i of a head is turned by the angle p·f(i), f(i) = theta^(-2i/D); p is pos, or
-	// the index along S. Attrs: theta float64; pairs string: "half" (i with i+D/2) or "adjacent" (2i with 2i+1); inverse bool turns back (the gradient); pos bool.
-	// Scaling of Llama 3.1 where factor > 1 (attrs factor, low, high float64, original int): with the wavelength L = 2π/f: f stays where L < original/high, becomes f/factor where
-	// L > original/low, between them (1-t)·f/factor + t·f with t = (original/L - low)/(high - low). Angles are computed in float64, their sine and cosine rounded to float32. inplace.
+	// Rope, rotary positions (arXiv 2104.09864): x act[B S H D], (pos i32[B S] if pos) → y. D is even. Pair i of a head is turned by the angle
+	// p·f(i), f(i) = theta^(-2i/D); p is pos, or the index along S. Attrs: theta float64; pairs string: "half" (i with i+D/2) or "adjacent"
+	// (2i with 2i+1); inverse bool turns back (the gradient); pos bool. Scaling of Llama 3.1 where factor > 1 (attrs factor, low, high
+	// float64, original int): with the wavelength L = 2π/f: f stays where L < original/high, becomes f/factor where L > original/low, between
+	// them (1-t)·f/factor + t·f with t = (original/L - low)/(high - low). Angles are computed in float64, their sine and cosine rounded to
+	// float32. inplace.
 	Rope = "rope"
-	// Attention (arXiv 1706.03762; grouped queries arXiv 2305.13245): q act[B S H D], k, v act[B T G D], (seg i32[B S] if seg) → o act[B S H D], lse f32[B H S].
-	// G divides H; query head h reads key head h/(H/G). score = scale·q·k; causal: query s sees keys t ≤ s + (T-S); seg (S = T): only those of its own segment number. o = Σ softmax(score)·v,
-	// lse = log Σ e^score. A query that sees nothing gives 0, and lse -inf. Kernels do not store all S×T scores (arXiv 2205.14135). Attrs: scale float64, causal, seg bool.
+	// Attention (arXiv 1706.03762; grouped queries arXiv 2305.13245): q act[B S H D], k, v act[B T G D], (seg i32[B S] if seg) → o act[B S H
+	// D], lse f32[B H S]. G divides H; query head h reads key head h/(H/G). score = scale·q·k; causal: query s sees keys t ≤ s + (T-S); seg (S
+	// = T): only those of its own segment number. o = Σ softmax(score)·v, lse = log Σ e^score. A query that sees nothing gives 0, and lse
+	// -inf. Kernels do not store all S×T scores (arXiv 2205.14135). Attrs: scale float64, causal, seg bool.
 	Attention = "attention"
 	// AttentionBwd: do act like q, q, k, v, o, lse, (seg) → dq act like q, dk act like k, dv act like v. Attrs of Attention.
 	AttentionBwd = "attention_bwd"
-	// AttentionCached, for generation: q act[B S H D], k, v f32 or act [B T G D], pos i32[B S] → o act[B S H D]: query (b, s) sees keys t ≤ pos[b,s] (none where that is negative: o is 0). Attrs: scale float64.
+	// AttentionCached, for generation: q act[B S H D], k, v f32 or act [B T G D], pos i32[B S] → o act[B S H D]: query (b, s) sees keys t ≤
+	// pos[b,s] (none where that is negative: o is 0). Attrs: scale float64.
 	AttentionCached = "attention_cached"
-	// CacheWrite: cache f32[B T G D], x act[B S G D], pos i32[B S] → cache' (inplace, always bound so by the plan): row pos[b,s] of cache b becomes x[b,s]; a negative position writes nothing,
-	// one beyond T-1 is an error.
+	// CacheWrite: cache f32[B T G D], x act[B S G D], pos i32[B S] → cache' (inplace, always bound so by the plan): row pos[b,s] of cache b
+	// becomes x[b,s]; a negative position writes nothing, one beyond T-1 is an error.
 	CacheWrite = "cache_write"
 	// SwiGLU (arXiv 2002.05202): gate act[…], up act like gate → y = silu(gate)·up. inplace gate→y, up→y.
 	SwiGLU = "swiglu"
 	// SwiGLUBwd: dy, gate, up act → dgate, dup act. inplace gate→dgate, up→dup, dy→dgate or dup; not two to one.
 	SwiGLUBwd = "swiglu_bwd"
-	// LinearCrossEntropy: x act[N D], w act[V D], labels i32[N] → loss f32[] (the SUM over valid rows), count f32[], lse f32[N]: cross-entropy of the logits x·wᵀ, which are made some rows
-	// at a time and not kept. Attrs: ignore_index int (default -100). Errors as CrossEntropy.
+	// LinearCrossEntropy: x act[N D], w act[V D], labels i32[N] → loss f32[] (the SUM over valid rows), count f32[], lse f32[N]: cross-entropy
+	// of the logits x·wᵀ, which are made some rows at a time and not kept. Attrs: ignore_index int (default -100). Errors as CrossEntropy.
 	LinearCrossEntropy = "linear_cross_entropy"
 	// LinearCrossEntropyBwd: x, w, labels, lse f32[N], dloss f32[] → dx act[N D], dw f32[V D].
 	LinearCrossEntropyBwd = "linear_cross_entropy_bwd"
-	// LinearCrossEntropyGrad is both in one, with the logits made once: x, w, labels, dloss f32[] → loss, count, lse, dx act[N D], dw f32[V D]. The plan makes it of the two.
+	// LinearCrossEntropyGrad is both in one, with the logits made once: x, w, labels, dloss f32[] → loss, count, lse, dx act[N D], dw f32[V
+	// D]. The plan makes it of the two.
 	LinearCrossEntropyGrad = "linear_cross_entropy_grad"
 
 	// Flat memory: all are F32[n] vectors, in-place on the outputs named like inputs. hyper is a small f32 vector in device memory, so that a
@@ -139,11 +145,12 @@ const (
 	// AdamW (arXiv 1711.05101): hyper f32[8] = {lr, grad_scale, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t}, w, g, m, v → w, m, v.
 	// Attr coupled bool (Adam with L2).  w -= lr*wd*w; m, v updated; w -= lr/bc1 * m/(sqrt(v/bc2) + eps).
 	AdamW = "adamw"
-	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: adds to what is there, in float64, in a fixed order; a square may be rounded to float32. inplace only.
+	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: adds to what is there, in float64, in a fixed order; a square may
+	// be rounded to float32. inplace only.
 	SumSq = "sumsq"
-	// LARS (arXiv 1708.03888) on one tensor: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, trust, eps, first, nesterov}, w, g, m, sw f64[2], sg f64[2] (SumSq of w and of g) → w, m.
-	// Attr skip bool (norms and biases: no adaptation, no decay). local = trust*|w|/(|g| + wd*|w| + eps) if both norms > 0 else 1.
-	// d = local*lr*(g + wd*w); m = first ? d : momentum*m + d; w -= m (nesterov: w -= d + momentum*m).
+	// LARS (arXiv 1708.03888) on one tensor: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, trust, eps, first, nesterov}, w, g, m, sw
+	// f64[2], sg f64[2] (SumSq of w and of g) → w, m. Attr skip bool (norms and biases: no adaptation, no decay). local = trust*|w|/(|g| +
+	// wd*|w| + eps) if both norms > 0 else 1. d = local*lr*(g + wd*w); m = first ? d : momentum*m + d; w -= m (nesterov: w -= d + momentum*m).
 	LARS = "lars"
 	// Scale: hyper f32[1], x → x *= hyper[0].
 	Scale = "scale"

@@ -48,7 +48,11 @@ func Open(family string, o Options) (Device, error) {
 	open, ok := openers[family]
 	mu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf("npu: no device family %q in this binary (have %s)\nhint: import its package, or build with cgo for \"cpu\"", family, strings.Join(Families(), ", "))
+		return nil, fmt.Errorf(
+			"npu: no device family %q in this binary (have %s)\nhint: import its package, or build with cgo for \"cpu\"",
+			family,
+			strings.Join(Families(), ", "),
+		)
 	}
 	return open(o)
 }

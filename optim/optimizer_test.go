@@ -341,7 +341,8 @@ func TestStateNames(t *testing.T) {
 	for _, st := range opt.State() {
 		names = append(names, st.Name())
 	}
-	want := "exp_avg/a.w exp_avg/a.g exp_avg/a.b exp_avg/b.w exp_avg/c.w exp_avg_sq/a.w exp_avg_sq/a.g exp_avg_sq/a.b exp_avg_sq/b.w exp_avg_sq/c.w exp_avg/d.w exp_avg_sq/d.w"
+	want := "exp_avg/a.w exp_avg/a.g exp_avg/a.b exp_avg/b.w exp_avg/c.w exp_avg_sq/a.w exp_avg_sq/a.g exp_avg_sq/a.b exp_avg_sq/b.w exp_avg_sq/c.w " +
+		"exp_avg/d.w exp_avg_sq/d.w"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("state is\n%s, want\n%s", got, want)
 	}

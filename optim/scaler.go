@@ -111,7 +111,12 @@ func (s *Scaler) Update(nonFinite bool) (skip bool, err error) {
 	st.InARow++
 	st.Good = 0
 	if s.cfg.MaxSkips > 0 && st.InARow >= s.cfg.MaxSkips {
-		return true, fmt.Errorf("optim: %w: %d steps in a row, loss scale %g\nhint: lower the learning rate, clip gradients, or look for a bad sample", ErrDiverged, st.InARow, st.Scale)
+		return true, fmt.Errorf(
+			"optim: %w: %d steps in a row, loss scale %g\nhint: lower the learning rate, clip gradients, or look for a bad sample",
+			ErrDiverged,
+			st.InARow,
+			st.Scale,
+		)
 	}
 	if !s.cfg.Dynamic {
 		return true, nil
@@ -120,7 +125,11 @@ func (s *Scaler) Update(nonFinite bool) (skip bool, err error) {
 		return true, nil
 	}
 	if st.Scale <= s.cfg.Floor {
-		return true, fmt.Errorf("optim: %w: loss scale is at its floor %g\nhint: the values overflow without any scaling; lower the learning rate, or compute in bf16 or f32", ErrDiverged, s.cfg.Floor)
+		return true, fmt.Errorf(
+			"optim: %w: loss scale is at its floor %g\nhint: the values overflow without any scaling; lower the learning rate, or compute in bf16 or f32",
+			ErrDiverged,
+			s.cfg.Floor,
+		)
 	}
 	st.Scale = max(st.Scale*s.cfg.Backoff, s.cfg.Floor)
 	return true, nil

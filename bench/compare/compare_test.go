@@ -43,7 +43,14 @@ func TestSettings(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	r, err := parseTorch(ran{stdout: []byte("a warning\n" + `{"version": "2.0", "img_s": 8.5, "img_s_best": 9, "step_ms": 1880, "rss_mb": 2000, "first_step_s": 6.5}` + "\n"), disturbed: 3})
+	r, err := parseTorch(
+		ran{
+			stdout: []byte(
+				"a warning\n" + `{"version": "2.0", "img_s": 8.5, "img_s_best": 9, "step_ms": 1880, "rss_mb": 2000, "first_step_s": 6.5}` + "\n",
+			),
+			disturbed: 3,
+		},
+	)
 	if want := (result{rate: 8.5, best: 9, stepMS: 1880, rssMB: 2000, firstS: 6.5, disturbed: 3, version: "2.0"}); err != nil || r != want {
 		t.Errorf("parseTorch = %+v, %v; want %+v", r, err, want)
 	}
@@ -54,11 +61,15 @@ func TestParse(t *testing.T) {
 	if _, err := parseTorch(ran{stdout: []byte("Killed\n")}); err == nil || !strings.Contains(err.Error(), "Killed") {
 		t.Errorf("parseTorch of no JSON: %v", err)
 	}
-	r, err = parseMark(ran{stdout: []byte("direct resnet50 threads=1 batch=16 f32: 4.34 img/s (best 4.36), step 3684 ms, rss 2015 MB\n  conv 1 ms"), rssMB: 2015})
+	r, err = parseMark(
+		ran{stdout: []byte("direct resnet50 threads=1 batch=16 f32: 4.34 img/s (best 4.36), step 3684 ms, rss 2015 MB\n  conv 1 ms"), rssMB: 2015},
+	)
 	if err != nil || r.rate != 4.34 || r.best != 4.36 || r.stepMS != 3684 || r.rssMB != 2015 {
 		t.Errorf("parseMark = %+v, %v", r, err)
 	}
-	r, err = parseMark(ran{stdout: []byte("bare llama d512 (58.1M) threads=1 batch=8 seq=256 bf16: 1834 tok/s (best 1850), step 1117 ms, 650 model GFLOP/s\n")})
+	r, err = parseMark(
+		ran{stdout: []byte("bare llama d512 (58.1M) threads=1 batch=8 seq=256 bf16: 1834 tok/s (best 1850), step 1117 ms, 650 model GFLOP/s\n")},
+	)
 	if err != nil || r.rate != 1834 || r.best != 1850 || r.stepMS != 1117 {
 		t.Errorf("parseMark of tokens = %+v, %v", r, err)
 	}
@@ -80,7 +91,12 @@ not json
 	if _, err := parseGotrain([]byte(`{"event":"step","step_time":9}`), s, began); err == nil {
 		t.Error("parseGotrain of nothing but warm-up: no error")
 	}
-	floor := parseFloor([]byte("shm flag one-way\nshm allreduce P=2       4096 B        0.5 us     8.00 GB/s (bytes/time)\nshm allreduce P=4       4096 B       88.1 us     0.05 GB/s\n"), 4)
+	floor := parseFloor(
+		[]byte(
+			"shm flag one-way\nshm allreduce P=2       4096 B        0.5 us     8.00 GB/s (bytes/time)\nshm allreduce P=4       4096 B       88.1 us     0.05 GB/s\n",
+		),
+		4,
+	)
 	if len(floor) != 1 || floor[4096] != 88.1 {
 		t.Errorf("parseFloor = %v", floor)
 	}
@@ -118,8 +134,13 @@ for s in 5 2 2 2; do echo '{"event":"step","step_time":'$s'}'; done > "$1/metric
 	t.Setenv("BENCH_MARK", script(t, dir, "mark", `echo "bare: 3.00 img/s (best 3.10), step 5300 ms"`))
 	t.Setenv("BENCH_PYTHON", filepath.Join(dir, "no-python"))
 	var out, progress bytes.Buffer
-	err := run(context.Background(), []string{"-what", "step", "-dtype", "f32", "-ranks", "2x1", "-warm", "1", "-steps", "3", "-rounds", "2", "-batch", "16",
-		"-gotrain", mine + " {dir} {world} {threads} {batch} {dtype} {steps}"}, &out, &progress)
+	err := run(
+		context.Background(),
+		[]string{"-what", "step", "-dtype", "f32", "-ranks", "2x1", "-warm", "1", "-steps", "3", "-rounds", "2", "-batch", "16",
+			"-gotrain", mine + " {dir} {world} {threads} {batch} {dtype} {steps}"},
+		&out,
+		&progress,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,12 +161,18 @@ func TestWholeLlama(t *testing.T) {
 	t.Setenv("BENCH_MARK_LLAMA", script(t, dir, "mark", `echo "$@ $OMP_NUM_THREADS" >> `+dir+`/args; echo "bare: 1000 tok/s (best 1100), step 2000 ms"`))
 	t.Setenv("BENCH_PYTHON", filepath.Join(dir, "no-python"))
 	var out, progress bytes.Buffer
-	err := run(context.Background(), []string{"-what", "llama", "-dtype", "bf16", "-ranks", "2x1", "-warm", "1", "-steps", "2", "-rounds", "1", "-batch", "8",
-		"-seq", "256,512", "-shape", "d512", "-bench", filepath.Join(dir, "bench"), "-gotrain", mine + " {dir} {shape} {seq}"}, &out, &progress)
+	err := run(
+		context.Background(),
+		[]string{"-what", "llama", "-dtype", "bf16", "-ranks", "2x1", "-warm", "1", "-steps", "2", "-rounds", "1", "-batch", "8",
+			"-seq", "256,512", "-shape", "d512", "-bench", filepath.Join(dir, "bench"), "-gotrain", mine + " {dir} {shape} {seq}"},
+		&out,
+		&progress,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"pytorch does not take part", "kernels does not take part", "d512 bf16 2x1 b8 s256", "d512 bf16 2x1 b8 s512", "2048", "4096", "2000", "1.02x", "99.5%"} {
+	for _, want := range []string{"pytorch does not take part", "kernels does not take part", "d512 bf16 2x1 b8 s256", "d512 bf16 2x1 b8 s512", "2048",
+		"4096", "2000", "1.02x", "99.5%"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, out.String())
 		}

@@ -17,9 +17,10 @@
 // ratio to it is the part of the time in which gotrain does nothing but compute. The column "at work" is gotrain's own npu_util: the part of
 // a step in which the device's queue was not empty. The mark is written for sequences of 256 tokens and leaves others out.
 //
-// Writing text is bound by memory, for each token needs all weights. Every round reads a buffer as large as the weights with as many threads, then lets gotrain write;
-// the bound is that speed divided by the bytes of the weights, times the texts that are written at once. The caches of keys and values are not counted, so the bound cannot quite be
-// reached. Models have random weights and no token that ends a text; the likeliest token is taken.
+// Writing text is bound by memory, for each token needs all weights. Every round reads a buffer as large as the weights with as many
+// threads, then lets gotrain write; the bound is that speed divided by the bytes of the weights, times the texts that are written at once.
+// The caches of keys and values are not counted, so the bound cannot quite be reached. Models have random weights and no token that ends a
+// text; the likeliest token is taken.
 //
 // A contestant that is not installed costs a sentence, not the run. Flags and variables say where they are; see README.md one folder up:
 //

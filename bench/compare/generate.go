@@ -51,7 +51,14 @@ func (h *harness) generate() error {
 				fmt.Fprintf(h.out, "generate, %s, round %d failed: %v\n", w.label(), round+1, err)
 				continue
 			}
-			fmt.Fprintf(h.progress, "generate, %s, round %d: %s tok/s, memory %.1f GB/s\n", w.label(), round+1, rate(w.tokens[len(w.tokens)-1]), w.read[len(w.read)-1])
+			fmt.Fprintf(
+				h.progress,
+				"generate, %s, round %d: %s tok/s, memory %.1f GB/s\n",
+				w.label(),
+				round+1,
+				rate(w.tokens[len(w.tokens)-1]),
+				w.read[len(w.read)-1],
+			)
 		}
 	}
 	printGenerate(h.out, all, h.o.disturbed)
@@ -171,9 +178,26 @@ func printGenerate(out io.Writer, all []written, limit float64) {
 			mark = "!"
 		}
 		bound := median(g.read) * 1e9 / float64(g.bytes) * float64(g.s.Batch)
-		fmt.Fprintf(w, "%s\t%.1f\t%s\t%s%s\t%s…%s\t%.0f%%\t%.0f%%\t\n", at, median(g.read), rate(bound), rate(median(g.tokens)), mark, rate(low), rate(high), 100*median(g.tokens)/bound, median(g.others))
+		fmt.Fprintf(
+			w,
+			"%s\t%.1f\t%s\t%s%s\t%s…%s\t%.0f%%\t%.0f%%\t\n",
+			at,
+			median(g.read),
+			rate(bound),
+			rate(median(g.tokens)),
+			mark,
+			rate(low),
+			rate(high),
+			100*median(g.tokens)/bound,
+			median(g.others),
+		)
 	}
 	w.Flush()
-	fmt.Fprintf(out, "medians over rounds; tokens of all texts; bound = every weight read once for each token of a text, at the speed of a plain read of as many bytes by as many threads; "+
-		"! = others had more than %.0f %% of the machine\n", limit)
+	fmt.Fprintf(
+		out,
+		"medians over rounds; tokens of all texts; bound = every weight read once for each token of a text, at the speed of a plain read of as many bytes "+
+			"by as many threads; "+
+			"! = others had more than %.0f %% of the machine\n",
+		limit,
+	)
 }

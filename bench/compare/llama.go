@@ -40,7 +40,21 @@ func (h *harness) kernels() contestant {
 		return contestant{name: "kernels", missing: missing}
 	}
 	return copies("kernels", "", func(s setting) []string {
-		return []string{bin, "-shape", s.Model, "-seq", strconv.Itoa(s.Seq), "-batch", strconv.Itoa(s.Batch), "-dtype", s.DType, "-threads", strconv.Itoa(s.Threads), "-steps", strconv.Itoa(s.Steps)}
+		return []string{
+			bin,
+			"-shape",
+			s.Model,
+			"-seq",
+			strconv.Itoa(s.Seq),
+			"-batch",
+			strconv.Itoa(s.Batch),
+			"-dtype",
+			s.DType,
+			"-threads",
+			strconv.Itoa(s.Threads),
+			"-steps",
+			strconv.Itoa(s.Steps),
+		}
 	})
 }
 
@@ -68,8 +82,8 @@ func writeRecipe(dir string, s setting) error {
 	return os.WriteFile(filepath.Join(dir, "recipe.toml"), []byte(text), 0o644)
 }
 
-// llamaRecipe trains a Llama from random weights on random tokens, in memory, with AdamW of a constant rate, without limit of the norm, and writes nothing but the
-// metrics: what the peer's program does.
+// llamaRecipe trains a Llama from random weights on random tokens, in memory, with AdamW of a constant rate, without limit of the norm, and
+// writes nothing but the metrics: what the peer's program does.
 func llamaRecipe(dir string, s setting) (string, error) {
 	c, err := shapes.Llama(s.Model, s.Seq)
 	if err != nil {

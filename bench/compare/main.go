@@ -64,7 +64,13 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs.IntVar(&o.rounds, "rounds", 3, "runs of each contestant, in turn")
 	fs.Float64Var(&o.disturbed, "disturbed", 5, "percent of CPU time used by others that spoils a run")
 	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "limit of a single run")
-	fs.StringVar(&o.gotrain, "gotrain", "", "command line of gotrain with places {world} {threads} {batch} {dtype} {steps} {dir}; it leaves metrics.jsonl in {dir}, or prints it; empty: build it from this checkout")
+	fs.StringVar(
+		&o.gotrain,
+		"gotrain",
+		"",
+		"command line of gotrain with places {world} {threads} {batch} {dtype} {steps} {dir}; it leaves metrics.jsonl in {dir}, or prints it; empty: "+
+			"build it from this checkout",
+	)
 	fs.StringVar(&o.bench, "bench", "bench", "the folder bench of the project, with the peers' programs")
 	if err := fs.Parse(args); err != nil {
 		return err

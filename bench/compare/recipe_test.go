@@ -27,7 +27,10 @@ func TestCommandFitsTheRecipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Run.Steps != 12 || r.Run.OutputDir != "/tmp/x" || r.Train.Ranks != 2 || r.Train.Threads != 1 || r.GlobalBatch(2) != 32 || r.Train.DType != "bf16" ||
-		r.Data.Kind != "synthetic" || r.Data.ImageSize != 224 || r.Model.Depth != 50 || r.Model.Classes != 1000 || r.Eval.Enabled || r.Checkpoint.Enabled || !r.Log.JSONL {
+		r.Data.Kind != "synthetic" || r.Data.ImageSize != 224 || r.Model.Depth != 50 || r.Model.Classes != 1000 ||
+		r.Eval.Enabled ||
+		r.Checkpoint.Enabled ||
+		!r.Log.JSONL {
 		t.Errorf("the command resolves to %+v", r)
 	}
 }
@@ -49,8 +52,12 @@ func TestLlamaRecipe(t *testing.T) {
 		if want, _ := shapes.Llama(name, 512); err != nil || c.Params() != want.Params() || c.Context != 512 || c.Tied != want.Tied {
 			t.Errorf("%s: model %+v, %v; want %+v", name, c, err, want)
 		}
-		if r.Run.Steps != 12 || r.Run.OutputDir != dir || r.Train.Ranks != 2 || r.Train.Threads != 1 || r.Train.Batch != 8 || r.Train.DType != "bf16" || r.Train.ClipNorm != 0 ||
-			r.Data.Kind != "synthetic" || r.Text.Sequence != 512 || r.Optim.Name != "adamw" || r.Optim.LR != 3e-4 || r.Schedule.Kind != "constant" || r.Eval.Enabled || r.Checkpoint.Enabled || !r.Log.JSONL {
+		if r.Run.Steps != 12 || r.Run.OutputDir != dir || r.Train.Ranks != 2 || r.Train.Threads != 1 || r.Train.Batch != 8 ||
+			r.Train.DType != "bf16" || r.Train.ClipNorm != 0 ||
+			r.Data.Kind != "synthetic" || r.Text.Sequence != 512 || r.Optim.Name != "adamw" || r.Optim.LR != 3e-4 || r.Schedule.Kind != "constant" ||
+			r.Eval.Enabled ||
+			r.Checkpoint.Enabled ||
+			!r.Log.JSONL {
 			t.Errorf("%s: the recipe resolves to %+v", name, r)
 		}
 	}

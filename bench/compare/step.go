@@ -78,7 +78,16 @@ func (h *harness) race(r race) error {
 					fmt.Fprintf(h.out, "%s, %s, round %d failed: %v\n", c.name, s.label(), round+1, err)
 					continue
 				}
-				fmt.Fprintf(h.progress, "%s, round %d, %s: %s %s, others used %.0f %% of the machine\n", s.label(), round+1, c.name, rate(got.rate), r.unit, got.disturbed)
+				fmt.Fprintf(
+					h.progress,
+					"%s, round %d, %s: %s %s, others used %.0f %% of the machine\n",
+					s.label(),
+					round+1,
+					c.name,
+					rate(got.rate),
+					r.unit,
+					got.disturbed,
+				)
 				t.add(s, c.name, got)
 			}
 		}
@@ -117,7 +126,11 @@ func torchMissing() string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s cannot import torch (%s)\nhint: pip install torch, or apt-get install python3-torch; name the interpreter in BENCH_PYTHON", python(), tail(string(out), 1))
+	return fmt.Sprintf(
+		"%s cannot import torch (%s)\nhint: pip install torch, or apt-get install python3-torch; name the interpreter in BENCH_PYTHON",
+		python(),
+		tail(string(out), 1),
+	)
 }
 
 func python() string {
@@ -141,5 +154,13 @@ func parseTorch(r ran) (result, error) {
 	if err := json.Unmarshal([]byte(tail(string(r.stdout), 1)), &j); err != nil || max(j.ImgS, j.TokS) <= 0 {
 		return result{}, fmt.Errorf("its last line is not the expected JSON: %q", tail(string(r.stdout), 1))
 	}
-	return result{rate: max(j.ImgS, j.TokS), best: max(j.ImgBest, j.TokBest), stepMS: j.StepMS, rssMB: j.RSS, firstS: j.First, disturbed: r.disturbed, version: j.Version}, nil
+	return result{
+		rate:      max(j.ImgS, j.TokS),
+		best:      max(j.ImgBest, j.TokBest),
+		stepMS:    j.StepMS,
+		rssMB:     j.RSS,
+		firstS:    j.First,
+		disturbed: r.disturbed,
+		version:   j.Version,
+	}, nil
 }

@@ -105,12 +105,33 @@ func (t *table) print(out io.Writer, limit float64) {
 			if v.spoiled {
 				mark = "!"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s%s\t%s…%s\t%s\t%.0f\t%s\t%s\t%s\t%.0f%%\t%s\t\n", s.label(), strings.TrimSpace(n+" "+v.version), rate(v.rate), mark, rate(v.low), rate(v.high), rate(v.best),
-				v.stepMS, known(v.rssMB, "%.0f"), known(v.firstS, "%.1f"), known(100*v.util, "%.1f%%"), v.disturbed, ratio)
+			fmt.Fprintf(
+				w,
+				"%s\t%s\t%s%s\t%s…%s\t%s\t%.0f\t%s\t%s\t%s\t%.0f%%\t%s\t\n",
+				s.label(),
+				strings.TrimSpace(n+" "+v.version),
+				rate(v.rate),
+				mark,
+				rate(v.low),
+				rate(v.high),
+				rate(v.best),
+				v.stepMS,
+				known(v.rssMB, "%.0f"),
+				known(v.firstS, "%.1f"),
+				known(100*v.util, "%.1f%%"),
+				v.disturbed,
+				ratio,
+			)
 		}
 	}
 	w.Flush()
-	fmt.Fprintf(out, "medians over runs; %s of all ranks; RSS of the largest rank; at work = part of the step in which the device computed; ! = every run had others on the machine for more than %.0f %%\n", t.unit, limit)
+	fmt.Fprintf(
+		out,
+		"medians over runs; %s of all ranks; RSS of the largest rank; at work = part of the step in which the device computed; ! = every run had others "+
+			"on the machine for more than %.0f %%\n",
+		t.unit,
+		limit,
+	)
 }
 
 func known(v float64, format string) string {

@@ -23,7 +23,8 @@ import llama_net
 
 # What is read of each section, with gotrain's defaults where the key is missing. None: must be given.
 KEYS = {
-    "llama": dict(size="", dim=0, hidden=0, layers=0, heads=0, kv_heads=0, vocab=0, tied_embeddings="auto", rope_theta=1e4, norm_eps=1e-5, init_std=0.02, init_depth_scaled=True),
+    "llama": dict(size="", dim=0, hidden=0, layers=0, heads=0, kv_heads=0, vocab=0, tied_embeddings="auto", rope_theta=1e4, norm_eps=1e-5,
+        init_std=0.02, init_depth_scaled=True),
     "text": dict(sequence=None, documents_apart=True),
     "train": dict(batch_per_rank=16, accumulate_steps=1, ranks=1, clip_norm=0.0, dtype="f32"),
     "optim": dict(name=None, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01),
@@ -57,7 +58,8 @@ def settings(path, overrides):
             out[section][name] = value in ("true", "1") if isinstance(old, bool) else type(old)(value)
         else:
             sys.exit(f"--set {o}: this twin does not know the key")
-    if out["steps"] < 1 or out["optim"]["name"] != "adamw" or out["schedule"]["kind"] not in ("cosine", "constant") or out["train"]["dtype"] not in ("f32", "bf16"):
+    if out["steps"] < 1 or out["optim"]["name"] != "adamw" or out["schedule"]["kind"] not in ("cosine",
+        "constant") or out["train"]["dtype"] not in ("f32", "bf16"):
         sys.exit(f"{path}: wants run.steps, adamw, a cosine or constant schedule, and f32 or bf16")
     return out
 
@@ -162,7 +164,8 @@ def train(seed, c, corpus, held_out, every):
     net = llama_net.Llama(**shape_of(c["llama"]), seq=seq, eps=c["llama"]["norm_eps"], theta=c["llama"]["rope_theta"])
     net.init(c["llama"]["init_std"], c["llama"]["init_depth_scaled"]).train()
     params = list(net.parameters())
-    groups = [{"params": [p for p in params if p.dim() >= 2], "weight_decay": o["weight_decay"]}, {"params": [p for p in params if p.dim() < 2], "weight_decay": 0.0}]
+    groups = [{"params": [p for p in params if p.dim() >= 2], "weight_decay": o["weight_decay"]}, {"params": [p for p in params if p.dim() < 2],
+        "weight_decay": 0.0}]
     opt = torch.optim.AdamW(groups, lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"], foreach=True)
     windows = order(corpus.windows(seq), batch * accumulate, torch.Generator().manual_seed(seed))
     begin, losses = time.time(), []
@@ -184,8 +187,10 @@ def train(seed, c, corpus, held_out, every):
         if every and (step + 1) % every == 0 and step + 1 < c["steps"]:
             print(f"seed {seed} step {step + 1}: loss {loss:.4f}, held-out {evaluate(net, held_out, seq, dtype, apart)[0]:.4f}", file=sys.stderr, flush=True)
     mean, tokens = evaluate(net, held_out, seq, dtype, apart)
-    return {"peer": "pytorch", "version": torch.__version__, "seed": seed, "steps": c["steps"], "dtype": dtype, "params": sum(p.numel() for p in params), "first_loss": round(losses[0], 4),
-            "last_loss": round(losses[-1], 4), "eval_loss": round(mean, 6), "perplexity": round(math.exp(mean), 4), "eval_tokens": tokens, "seconds": round(time.time() - begin, 1)}
+    return {"peer": "pytorch", "version": torch.__version__, "seed": seed, "steps": c["steps"], "dtype": dtype,
+        "params": sum(p.numel() for p in params), "first_loss": round(losses[0], 4),
+            "last_loss": round(losses[-1], 4), "eval_loss": round(mean, 6), "perplexity": round(math.exp(mean), 4), "eval_tokens": tokens,
+                "seconds": round(time.time() - begin, 1)}
 
 
 def main():
@@ -208,7 +213,8 @@ def main():
         print(json.dumps(got[-1]), flush=True)
     if len(got) > 1:
         v = [r["eval_loss"] for r in got]
-        print(json.dumps({"peer": "pytorch", "seeds": len(v), "eval_loss_mean": round(statistics.mean(v), 6), "eval_loss_sd": round(statistics.stdev(v), 6)}), flush=True)
+        print(json.dumps({"peer": "pytorch", "seeds": len(v), "eval_loss_mean": round(statistics.mean(v), 6),
+            "eval_loss_sd": round(statistics.stdev(v), 6)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -67,8 +67,10 @@ losses, times, first, rss = ranks.measure(step, a, rank)
 if rank == 0:
     n, med = a.batch * a.seq * a.world, statistics.median(times)
     print(json.dumps({
-        "peer": "pytorch", "version": torch.__version__, "model": a.shape, "params": params, "world": a.world, "threads": a.threads, "batch": a.batch, "seq": a.seq,
-        "dtype": a.dtype, "optimizer": a.optimizer, "compile": a.compile, "tuned": not a.untuned, "tok_s": round(n / med, 1), "tok_s_best": round(n / min(times), 1),
+        "peer": "pytorch", "version": torch.__version__, "model": a.shape, "params": params, "world": a.world, "threads": a.threads, "batch": a.batch,
+            "seq": a.seq,
+        "dtype": a.dtype, "optimizer": a.optimizer, "compile": a.compile, "tuned": not a.untuned, "tok_s": round(n / med, 1),
+            "tok_s_best": round(n / min(times), 1),
         "step_ms": round(med * 1e3, 1), "rss_mb": round(rss, 1), "first_step_s": round(first, 2),
         "loss_first": round(losses[0], 4), "loss_last": round(losses[-1], 4)}), flush=True)
 if a.world > 1:

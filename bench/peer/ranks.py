@@ -65,7 +65,8 @@ def peak_rss_mb():
 
 
 def measure(step, a, rank):
-    """Run a.warm and a.steps steps of step() -> loss, on all ranks together, and print a profile of one more where a.profile asks for it. Returns the losses, the times of the
+    """Run a.warm and a.steps steps of step() -> loss, on all ranks together, and print a profile of one more where a.profile asks
+    for it. Returns the losses, the times of the
     measured steps in seconds, when the first one was done, and the largest peak memory of a rank in MB. torch is loaded by now."""
     import torch
     import torch.distributed as dist

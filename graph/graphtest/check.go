@@ -23,9 +23,10 @@ func Random(name string, n int) []float64 {
 	return v
 }
 
-// CheckGrads compares every element of every parameter's gradient with the central difference of the output "loss". values sets
-// inputs, parameters and states; a float one that is missing is random, the loss scale is 1. The first difference above tol, relative to the larger of 1 and the
-// gradient, is the error. All is computed in float64 with a step of 1e-5; where calls run on the host, in float32 with a step of 1e-2.
+// CheckGrads compares every element of every parameter's gradient with the central difference of the output "loss". values sets inputs,
+// parameters and states; a float one that is missing is random, the loss scale is 1. The first difference above tol, relative to the larger
+// of 1 and the gradient, is the error. All is computed in float64 with a step of 1e-5; where calls run on the host, in float32 with a step
+// of 1e-2.
 func CheckGrads(g *plan.Graph, values map[string][]float64, tol float64) error {
 	m, h := NewF64(g), 1e-5
 	for _, c := range g.Calls {

@@ -20,8 +20,8 @@ type Device struct {
 	mover *graph.Mover
 }
 
-// OnDevice compiles a model and fills parameters and states with what values gives for their names, row-major. A test whose device cannot be opened is skipped. All is
-// released when the test ends.
+// OnDevice compiles a model and fills parameters and states with what values gives for their names, row-major. A test whose device cannot
+// be opened is skipped. All is released when the test ends.
 func OnDevice(t testing.TB, family string, threads int, b *graph.Builder, o graph.Options, values func(name string) []float32) *Device {
 	t.Helper()
 	dev, err := npu.Open(family, npu.Options{Threads: threads})

@@ -61,7 +61,16 @@ func TestNamesAndShapes(t *testing.T) {
 func TestTokens(t *testing.T) {
 	b := graph.New()
 	x := b.Input("ids", npu.I32, 2, 5)
-	y := nn.Sequential{nn.Embedding{Vocab: 11, Dim: 6}, nn.RMSNorm{}, nn.Residual{Body: nn.RMSNorm{Eps: 1e-6}}, nn.Linear{Out: 11, NoBias: true}}.Apply(b, "net", x)
+	y := nn.Sequential{
+		nn.Embedding{Vocab: 11, Dim: 6},
+		nn.RMSNorm{},
+		nn.Residual{Body: nn.RMSNorm{Eps: 1e-6}},
+		nn.Linear{Out: 11, NoBias: true},
+	}.Apply(
+		b,
+		"net",
+		x,
+	)
 	if d := b.Desc(y); b.Err() != nil || !d.Equal(npu.D(npu.F32, 2, 5, 11)) {
 		t.Fatalf("result %s, %v", d, b.Err())
 	}
@@ -96,7 +105,8 @@ func TestTokens(t *testing.T) {
 // TestGradients checks whole stacks, batch norm and dropout in training included.
 func TestGradients(t *testing.T) {
 	for name, l := range map[string]nn.Layer{
-		"cnn": nn.Sequential{nn.Conv2D{Out: 2, Kernel: 3, Pad: 1, Bias: true}, nn.BatchNorm{}, nn.Gelu, nn.Residual{Body: nn.Conv2D{Out: 2, Kernel: 1}}, nn.GlobalAvgPool, nn.Linear{Out: 3}},
+		"cnn": nn.Sequential{nn.Conv2D{Out: 2, Kernel: 3, Pad: 1, Bias: true}, nn.BatchNorm{}, nn.Gelu, nn.Residual{Body: nn.Conv2D{Out: 2, Kernel: 1}},
+			nn.GlobalAvgPool, nn.Linear{Out: 3}},
 		"mlp": nn.Sequential{nn.Flatten, nn.MLP{Hidden: []int{4, 4}, Out: 2, Act: nn.Tanh}, nn.Dropout(0.3), nn.Silu, nn.Sigmoid},
 	} {
 		b := graph.New()
@@ -125,7 +135,17 @@ func TestGradients(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	b := graph.New()
 	x := b.Input("x", npu.F32, 2, 3, 4, 4)
-	x = nn.Sequential{nn.Conv2D{Out: 2, Kernel: 1, Bias: true, Frozen: true}, nn.BatchNorm{Frozen: true}, nn.GlobalAvgPool, nn.Linear{Out: 2, Frozen: true}, nn.Linear{Out: 1}}.Apply(b, "n", x)
+	x = nn.Sequential{
+		nn.Conv2D{Out: 2, Kernel: 1, Bias: true, Frozen: true},
+		nn.BatchNorm{Frozen: true},
+		nn.GlobalAvgPool,
+		nn.Linear{Out: 2, Frozen: true},
+		nn.Linear{Out: 1},
+	}.Apply(
+		b,
+		"n",
+		x,
+	)
 	b.Loss(b.Sum(x))
 	g, err := b.Lower()
 	if err != nil {
@@ -146,9 +166,12 @@ func TestFrozen(t *testing.T) {
 func TestErrorsNameTheLayer(t *testing.T) {
 	for want, l := range map[string]nn.Layer{
 		"net.1: 4 input channels do not divide into 3 groups": nn.Conv2D{Out: 3, Kernel: 1, Groups: 3},
-		"net.1: batchnorm: x has rank 3":                      nn.Sequential{nn.Func(func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Reshape(x, 2, 4, -1) })},
-		"net.1: \"net.1.weight\": shape [0 8]":                nn.Linear{Out: 0},
-		"net.1: embedding: ids is f32, want i32":              nn.Embedding{Vocab: 3, Dim: 2},
+		"net.1: batchnorm: x has rank 3": nn.Sequential{nn.Func(func(b *graph.Builder, x *graph.Node) *graph.Node {
+			return b.Reshape(x,
+				2, 4, -1)
+		})},
+		"net.1: \"net.1.weight\": shape [0 8]":   nn.Linear{Out: 0},
+		"net.1: embedding: ids is f32, want i32": nn.Embedding{Vocab: 3, Dim: 2},
 	} {
 		b := graph.New()
 		x := b.Input("x", npu.F32, 2, 4, 8, 8)

@@ -52,7 +52,12 @@ func inferRope(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
 		c.failf("attribute theta is %g, must be above 0", th)
 	}
 	if a.Float("factor", 0) > 1 && !(a.Float("low", 0) > 0 && a.Float("high", 0) > a.Float("low", 0) && a.Int("original", 0) > 0) {
-		c.failf("scaling wants 0 < low < high and the original context, got low %g, high %g, original %d", a.Float("low", 0), a.Float("high", 0), a.Int("original", 0))
+		c.failf(
+			"scaling wants 0 < low < high and the original context, got low %g, high %g, original %d",
+			a.Float("low", 0),
+			a.Float("high", 0),
+			a.Int("original", 0),
+		)
 	}
 	if a.Bool("pos") {
 		c.typed(1, "pos", npu.I32, x[0], x[1])

@@ -30,7 +30,12 @@ var languageShapes = []shapeCase{
 	{npu.Rope, placed, []npu.Desc{f32(2, 3, 4, 6), i32(2, 3)}, []npu.Desc{f32(2, 3, 4, 6)}},
 	{npu.Attention, scaled, []npu.Desc{bf16(2, 3, 4, 6), bf16(2, 2, 2, 6), bf16(2, 2, 2, 6)}, []npu.Desc{bf16(2, 3, 4, 6), f32(2, 4, 3)}},
 	{npu.Attention, packed, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 1, 6), f32(2, 3, 1, 6), i32(2, 3)}, []npu.Desc{f32(2, 3, 4, 6), f32(2, 4, 3)}},
-	{npu.AttentionBwd, packed, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 1, 6), f32(2, 3, 1, 6), f32(2, 3, 4, 6), f32(2, 4, 3), i32(2, 3)}, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 1, 6), f32(2, 3, 1, 6)}},
+	{
+		npu.AttentionBwd,
+		packed,
+		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 1, 6), f32(2, 3, 1, 6), f32(2, 3, 4, 6), f32(2, 4, 3), i32(2, 3)},
+		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 1, 6), f32(2, 3, 1, 6)},
+	},
 	{npu.AttentionCached, scaled, []npu.Desc{bf16(2, 1, 4, 6), f32(2, 9, 2, 6), f32(2, 9, 2, 6), i32(2, 1)}, []npu.Desc{bf16(2, 1, 4, 6)}},
 	{npu.CacheWrite, nil, []npu.Desc{f32(2, 9, 2, 6), bf16(2, 1, 2, 6), i32(2, 1)}, []npu.Desc{f32(2, 9, 2, 6)}},
 	{npu.SwiGLU, nil, []npu.Desc{bf16(2, 3), bf16(2, 3)}, []npu.Desc{bf16(2, 3)}},
@@ -61,7 +66,12 @@ var languageMistakes = []badCase{
 	{npu.Rope, half, []npu.Desc{f32(1, 1, 1, 5)}, "heads of odd width"},
 	{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "quarter"}, []npu.Desc{f32(1, 1, 1, 2)}, `pairs is "quarter"`},
 	{npu.Rope, npu.Attrs{"pairs": "half"}, []npu.Desc{f32(1, 1, 1, 2)}, "theta is 0"},
-	{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "half", "factor": 8.0, "low": 4.0, "high": 1.0, "original": 8192}, []npu.Desc{f32(1, 1, 1, 2)}, "got low 4, high 1, original 8192"},
+	{
+		npu.Rope,
+		npu.Attrs{"theta": 1e4, "pairs": "half", "factor": 8.0, "low": 4.0, "high": 1.0, "original": 8192},
+		[]npu.Desc{f32(1, 1, 1, 2)},
+		"got low 4, high 1, original 8192",
+	},
 	{npu.Rope, placed, []npu.Desc{f32(2, 3, 4, 6), i32(3)}, "pos is i32[3], want i32[2 3]"},
 	{npu.Attention, scaled, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 3, 6), f32(2, 3, 3, 6)}, "G a divisor of H"},
 	{npu.Attention, scaled, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 5), f32(2, 3, 4, 5)}, "want [B S H D] and [B T G D]"},
@@ -71,7 +81,12 @@ var languageMistakes = []badCase{
 	{npu.Attention, npu.Attrs{"scale": 1.0, "causal": true}, []npu.Desc{f32(2, 3, 4, 6), f32(2, 2, 4, 6), f32(2, 2, 4, 6)}, "2 keys for 3 queries"},
 	{npu.Attention, packed, []npu.Desc{f32(2, 3, 4, 6), f32(2, 4, 4, 6), f32(2, 4, 4, 6), i32(2, 3)}, "as many keys as queries, got 4 and 3"},
 	{npu.Attention, packed, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3)}, "seg is f32[2 3]"},
-	{npu.AttentionBwd, scaled, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4)}, "lse is f32[2 3 4], want f32[2 4 3]"},
+	{
+		npu.AttentionBwd,
+		scaled,
+		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4)},
+		"lse is f32[2 3 4], want f32[2 4 3]",
+	},
 	{npu.AttentionBwd, scaled, []npu.Desc{f32(2, 3, 4, 5), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 4, 3)}, "do is"},
 	{npu.AttentionCached, scaled, []npu.Desc{f32(2, 1, 4, 6), f32(2, 9, 4, 6), f32(2, 9, 4, 6), i32(2)}, "pos is i32[2], want i32[2 1]"},
 	{npu.AttentionCached, nil, []npu.Desc{f32(2, 1, 4, 6), f32(2, 9, 4, 6), f32(2, 9, 4, 6), i32(2, 1)}, "scale is 0"},
@@ -98,7 +113,8 @@ func TestLanguageRows(t *testing.T) {
 	for _, c := range languageMistakes {
 		bad[c.kind] = true
 	}
-	for _, k := range []string{npu.Embedding, npu.EmbeddingBwd, npu.RMSNorm, npu.RMSNormBwd, npu.Rope, npu.Attention, npu.AttentionBwd, npu.AttentionCached, npu.CacheWrite,
+	for _, k := range []string{npu.Embedding, npu.EmbeddingBwd, npu.RMSNorm, npu.RMSNormBwd, npu.Rope, npu.Attention, npu.AttentionBwd,
+		npu.AttentionCached, npu.CacheWrite,
 		npu.SwiGLU, npu.SwiGLUBwd, npu.LinearCrossEntropy, npu.LinearCrossEntropyBwd, npu.LinearCrossEntropyGrad} {
 		if !good[k] || !bad[k] {
 			t.Errorf("%s: good row %t, bad row %t", k, good[k], bad[k])

@@ -156,8 +156,13 @@ func TestBadCalls(t *testing.T) {
 func TestNoPanic(t *testing.T) {
 	descs := []npu.Desc{f32(), f32(3), f32(2, 3), f32(2, 3, 4), f32(2, 3, 4, 5), d(npu.I32, 2), d(npu.Invalid), f32(-1, 2)}
 	attrs := []npu.Attrs{
-		nil, {"bias": true, "add": true, "relu": true, "sum": true}, {"kernel": []int{}, "stride": []int{1}, "perm": []int{5, 5}, "axes": []int{-1}, "shape": []int{-1}},
-		{"fn": "add", "axis": -1, "groups": -3}, {"x_shape": []int{1, 2, 3, 4}, "w_shape": []int{0}, "kernel": []int{1, 1}, "begin": []int{0}, "end": []int{9}}, {"fn": 3, "shape": "x"},
+		nil, {"bias": true, "add": true, "relu": true, "sum": true}, {"kernel": []int{}, "stride": []int{1}, "perm": []int{5, 5}, "axes": []int{-1},
+			"shape": []int{-1}},
+		{
+			"fn":     "add",
+			"axis":   -1,
+			"groups": -3,
+		}, {"x_shape": []int{1, 2, 3, 4}, "w_shape": []int{0}, "kernel": []int{1, 1}, "begin": []int{0}, "end": []int{9}}, {"fn": 3, "shape": "x"},
 		{"pos": true, "pairs": "half", "theta": 1e4, "factor": 8.0}, {"scale": 1.0, "causal": true, "seg": true}, {"rows": 2, "add": true}, {"scale": 1.0},
 	}
 	for _, name := range Names() {

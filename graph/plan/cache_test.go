@@ -14,7 +14,8 @@ func TestCacheIsWrittenInPlace(t *testing.T) {
 	pos := s.value("pos", Input, npu.D(npu.I32, 1, 3))
 	keys, vals := s.value("keys", State, npu.D(npu.F32, 1, 5, 2, 4)), s.value("values", State, npu.D(npu.F32, 1, 5, 2, 4))
 	a := npu.Attrs{"scale": 0.5}
-	o := s.call(false, "attn", npu.AttentionCached, a, q, s.call(false, "attn", npu.CacheWrite, nil, keys, k, pos)[0], s.call(false, "attn", npu.CacheWrite, nil, vals, v, pos)[0], pos)[0]
+	o := s.call(false, "attn", npu.AttentionCached, a, q, s.call(false, "attn", npu.CacheWrite, nil, keys, k, pos)[0], s.call(false, "attn",
+		npu.CacheWrite, nil, vals, v, pos)[0], pos)[0]
 	s.g.Outputs = []Output{{Name: "o", Value: o}}
 
 	var got []map[string][]float32

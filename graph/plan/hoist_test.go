@@ -6,7 +6,8 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// TestConvertedWeightsStay: what is made of weights once is overwritten by no later step, even if it is read under another shape by kinds that may work in place.
+// TestConvertedWeightsStay: what is made of weights once is overwritten by no later step, even if it is read under another shape by kinds
+// that may work in place.
 func TestConvertedWeightsStay(t *testing.T) {
 	s := &sketch{t: t}
 	w := s.value("w", Param, npu.D(npu.F32, 64))

@@ -28,7 +28,12 @@ func runCacheWrite(c *call) error {
 	pos := make([]int, xs[0]*n)
 	for i := range pos {
 		if pos[i] = int(loadInt(c.rawIn(2), i, npu.I32)); pos[i] >= t {
-			return fmt.Errorf("pos%v: position %d outside 0…%d\nhint: the sequence is longer than the cache; make the cache larger or the sequence shorter", place(i, c.op.In[2].Shape), pos[i], t-1)
+			return fmt.Errorf(
+				"pos%v: position %d outside 0…%d\nhint: the sequence is longer than the cache; make the cache larger or the sequence shorter",
+				place(i, c.op.In[2].Shape),
+				pos[i],
+				t-1,
+			)
 		}
 	}
 	dst := c.rawOut(0)

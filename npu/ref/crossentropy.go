@@ -60,7 +60,13 @@ func (c *call) labelsAmong(i, n, classes int, fn func(row, label int)) error {
 			continue
 		}
 		if label < 0 || label >= classes {
-			return fmt.Errorf("row %d: label %d outside 0…%d\nhint: the data set has more classes than the model, or the label should be ignore_index (%d)", r, label, classes-1, ignore)
+			return fmt.Errorf(
+				"row %d: label %d outside 0…%d\nhint: the data set has more classes than the model, or the label should be ignore_index (%d)",
+				r,
+				label,
+				classes-1,
+				ignore,
+			)
 		}
 		fn(r, label)
 	}

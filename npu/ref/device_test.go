@@ -40,7 +40,12 @@ func must[T any](v T, err error) T {
 func addOne(t *testing.T, d npu.Device, b npu.Buffer) npu.Launch {
 	t.Helper()
 	n := int(b.Bytes() / 4)
-	op := npu.Op{Kind: npu.Unary, Attrs: npu.Attrs{"fn": "affine", "beta": 1.0}, In: []npu.Desc{{Shape: npu.Shape{n}, DType: npu.F32, Layout: npu.Any}}, Out: []npu.Desc{{Shape: npu.Shape{n}, DType: npu.F32, Layout: npu.Any}}}
+	op := npu.Op{
+		Kind:  npu.Unary,
+		Attrs: npu.Attrs{"fn": "affine", "beta": 1.0},
+		In:    []npu.Desc{{Shape: npu.Shape{n}, DType: npu.F32, Layout: npu.Any}},
+		Out:   []npu.Desc{{Shape: npu.Shape{n}, DType: npu.F32, Layout: npu.Any}},
+	}
 	op = must(d.Choose(op))
 	if op.In[0].Layout != npu.Plain || op.Out[0].Layout != npu.Plain {
 		t.Fatalf("chose %s", op)
@@ -60,7 +65,8 @@ func TestStreamOrder(t *testing.T) {
 	got, c := make([]byte, 12), must(d.Alloc(12))
 	s.Profile(true)
 	for _, err := range []error{
-		s.CopyIn(npu.Ptr{Buf: b}, f32(1, 2, 3)), s.Run([]npu.Launch{l, l}), s.Copy(npu.Ptr{Buf: c}, npu.Ptr{Buf: b, Off: 4}, 8), s.CopyOut(got, npu.Ptr{Buf: c}), s.Sync(ctx),
+		s.CopyIn(npu.Ptr{Buf: b}, f32(1, 2, 3)), s.Run([]npu.Launch{l, l}), s.Copy(npu.Ptr{Buf: c}, npu.Ptr{Buf: b, Off: 4}, 8), s.CopyOut(got,
+			npu.Ptr{Buf: c}), s.Sync(ctx),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +161,8 @@ func TestBadRequests(t *testing.T) {
 	_, e6 := l.Kernel().Bind([]npu.Ptr{{}, {Buf: b}}, npu.Ptr{})
 	_, e7 := l.Kernel().Bind([]npu.Ptr{{Buf: b, Off: 4}, {Buf: b}}, npu.Ptr{})
 	_, e8 := d.Bytes(blocked.In[0])
-	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7, e8, s.CopyIn(npu.Ptr{Buf: b, Off: 10}, make([]byte, 7)), s.CopyOut(nil, npu.Ptr{}), s.Copy(npu.Ptr{Buf: b}, npu.Ptr{Buf: b}, -1), s.Do(nil)} {
+	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7, e8, s.CopyIn(npu.Ptr{Buf: b, Off: 10}, make([]byte, 7)), s.CopyOut(nil, npu.Ptr{}),
+		s.Copy(npu.Ptr{Buf: b}, npu.Ptr{Buf: b}, -1), s.Do(nil)} {
 		if err == nil {
 			t.Errorf("request %d: no error", i+1)
 		}

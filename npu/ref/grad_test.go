@@ -36,16 +36,42 @@ func gradCases() []gradCase {
 			fwd.In = append(fwd.In, d64(w.Shape[0]))
 			outs, by, gets = append(outs, d64(w.Shape[0])), []int{1, 2}, []int{0, 1}
 		}
-		cs = append(cs,
-			gradCase{name: "data", fwd: fwd, bwd: npu.Op{Kind: npu.Conv2DBwdData, Attrs: data, In: []npu.Desc{y, w}, Out: []npu.Desc{x}}, by: []int{0}, gets: []int{0}, source: []string{"d", "in1"}},
-			gradCase{name: "weights", fwd: fwd, bwd: npu.Op{Kind: npu.Conv2DBwdWeights, Attrs: weights, In: []npu.Desc{x, y}, Out: outs}, by: by, gets: gets, source: []string{"in0", "d"}})
+		cs = append(
+			cs,
+			gradCase{
+				name:   "data",
+				fwd:    fwd,
+				bwd:    npu.Op{Kind: npu.Conv2DBwdData, Attrs: data, In: []npu.Desc{y, w}, Out: []npu.Desc{x}},
+				by:     []int{0},
+				gets:   []int{0},
+				source: []string{"d", "in1"},
+			},
+			gradCase{
+				name:   "weights",
+				fwd:    fwd,
+				bwd:    npu.Op{Kind: npu.Conv2DBwdWeights, Attrs: weights, In: []npu.Desc{x, y}, Out: outs},
+				by:     by,
+				gets:   gets,
+				source: []string{"in0", "d"},
+			},
+		)
 	}
 	conv(d64(2, 4, 5, 6), d64(6, 2, 3, 2), 3, 4, npu.Attrs{"groups": 2, "stride": []int{2, 2}, "pad": []int{1, 1, 1, 1}, "bias": true})
 	conv(d64(1, 3, 7, 5), d64(2, 3, 3, 3), 3, 1, npu.Attrs{"dilation": []int{2, 2}})
 
 	same := func(fwd, bwd string, s ...int) {
 		x := d64(s...)
-		cs = append(cs, gradCase{name: fwd, fwd: npu.Op{Kind: fwd, In: []npu.Desc{x}, Out: []npu.Desc{x}}, bwd: npu.Op{Kind: bwd, In: []npu.Desc{x, x}, Out: []npu.Desc{x}}, by: []int{0}, gets: []int{0}, source: []string{"d", "out0"}})
+		cs = append(
+			cs,
+			gradCase{
+				name:   fwd,
+				fwd:    npu.Op{Kind: fwd, In: []npu.Desc{x}, Out: []npu.Desc{x}},
+				bwd:    npu.Op{Kind: bwd, In: []npu.Desc{x, x}, Out: []npu.Desc{x}},
+				by:     []int{0},
+				gets:   []int{0},
+				source: []string{"d", "out0"},
+			},
+		)
 	}
 	same(npu.Relu, npu.ReluBwd, 3, 7)
 	same(npu.Softmax, npu.SoftmaxBwd, 2, 3, 5)
@@ -54,7 +80,14 @@ func gradCases() []gradCase {
 	pool := func(fwd, bwd string, a npu.Attrs, x, y npu.Desc) {
 		ab := a.Clone()
 		ab["x_shape"] = []int(x.Shape)
-		c := gradCase{name: fwd, fwd: npu.Op{Kind: fwd, Attrs: a, In: []npu.Desc{x}, Out: []npu.Desc{y}}, bwd: npu.Op{Kind: bwd, Attrs: ab, In: []npu.Desc{y}, Out: []npu.Desc{x}}, by: []int{0}, gets: []int{0}, source: []string{"d"}}
+		c := gradCase{
+			name:   fwd,
+			fwd:    npu.Op{Kind: fwd, Attrs: a, In: []npu.Desc{x}, Out: []npu.Desc{y}},
+			bwd:    npu.Op{Kind: bwd, Attrs: ab, In: []npu.Desc{y}, Out: []npu.Desc{x}},
+			by:     []int{0},
+			gets:   []int{0},
+			source: []string{"d"},
+		}
 		if fwd == npu.MaxPool {
 			idx := npu.Desc{Shape: y.Shape, DType: npu.I32}
 			c.fwd.Out, c.bwd.In, c.source = append(c.fwd.Out, idx), append(c.bwd.In, idx), append(c.source, "out1")
@@ -69,7 +102,12 @@ func gradCases() []gradCase {
 	for _, ce := range []npu.Attrs{{}, {"smoothing": 0.2, "ignore_index": 1}} {
 		x, l := d64(4, 3), npu.D(npu.I32, 4)
 		cs = append(cs, gradCase{name: "ce", fwd: npu.Op{Kind: npu.CrossEntropy, Attrs: ce, In: []npu.Desc{x, l}, Out: []npu.Desc{d64(), d64(), d64(4)}},
-			bwd: npu.Op{Kind: npu.CrossEntropyBwd, Attrs: ce, In: []npu.Desc{x, l, d64(4), d64()}, Out: []npu.Desc{x}}, by: []int{0}, gets: []int{0}, source: []string{"in0", "in1", "out2", "d"}, ints: map[int][]byte{1: i32(2, 0, 1, 0)}})
+			bwd: npu.Op{
+				Kind:  npu.CrossEntropyBwd,
+				Attrs: ce,
+				In:    []npu.Desc{x, l, d64(4), d64()},
+				Out:   []npu.Desc{x},
+			}, by: []int{0}, gets: []int{0}, source: []string{"in0", "in1", "out2", "d"}, ints: map[int][]byte{1: i32(2, 0, 1, 0)}})
 	}
 	for _, relu := range []bool{false, true} {
 		for _, add := range []bool{false, true} {

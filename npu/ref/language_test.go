@@ -15,14 +15,29 @@ func languageGradCases() (cs []gradCase) {
 	w, ids := d64(5, 3), i32(1, 4, 1, 0, 1, 4)
 	y := d64(2, 3, 3)
 	cs = append(cs, gradCase{name: "repeats", fwd: npu.Op{Kind: npu.Embedding, In: []npu.Desc{dI32(2, 3), w}, Out: []npu.Desc{y}},
-		bwd: npu.Op{Kind: npu.EmbeddingBwd, Attrs: npu.Attrs{"rows": 5}, In: []npu.Desc{y, dI32(2, 3)}, Out: []npu.Desc{w}}, by: []int{1}, gets: []int{0}, source: []string{"d", "in0"}, ints: map[int][]byte{0: ids}})
+		bwd: npu.Op{
+			Kind:  npu.EmbeddingBwd,
+			Attrs: npu.Attrs{"rows": 5},
+			In:    []npu.Desc{y, dI32(2, 3)},
+			Out:   []npu.Desc{w},
+		}, by: []int{1}, gets: []int{0}, source: []string{"d", "in0"}, ints: map[int][]byte{0: ids}})
 
 	x, v, rows, eps := d64(2, 3, 5), d64(5), d64(2, 3), npu.Attrs{"eps": 1e-3}
 	cs = append(cs, gradCase{name: "plain", fwd: npu.Op{Kind: npu.RMSNorm, Attrs: eps, In: []npu.Desc{x, v}, Out: []npu.Desc{x, rows}},
-		bwd: npu.Op{Kind: npu.RMSNormBwd, Attrs: eps, In: []npu.Desc{x, x, v, rows}, Out: []npu.Desc{x, v}}, by: []int{0, 1}, gets: []int{0, 1}, source: []string{"d", "in0", "in1", "out1"}})
+		bwd: npu.Op{
+			Kind:  npu.RMSNormBwd,
+			Attrs: eps,
+			In:    []npu.Desc{x, x, v, rows},
+			Out:   []npu.Desc{x, v},
+		}, by: []int{0, 1}, gets: []int{0, 1}, source: []string{"d", "in0", "in1", "out1"}})
 	added := npu.Attrs{"eps": 1e-3, "add": true}
 	cs = append(cs, gradCase{name: "residual", fwd: npu.Op{Kind: npu.RMSNorm, Attrs: added, In: []npu.Desc{x, v, x}, Out: []npu.Desc{x, rows, x}},
-		bwd: npu.Op{Kind: npu.RMSNormBwd, Attrs: eps, In: []npu.Desc{x, x, v, rows}, Out: []npu.Desc{x, v}}, by: []int{0, 1, 2}, gets: []int{0, 1, 0}, source: []string{"d", "out2", "in1", "out1"}})
+		bwd: npu.Op{
+			Kind:  npu.RMSNormBwd,
+			Attrs: eps,
+			In:    []npu.Desc{x, x, v, rows},
+			Out:   []npu.Desc{x, v},
+		}, by: []int{0, 1, 2}, gets: []int{0, 1, 0}, source: []string{"d", "out2", "in1", "out1"}})
 
 	for _, pairs := range []string{"half", "adjacent"} {
 		h := d64(1, 4, 2, 6)
@@ -30,8 +45,11 @@ func languageGradCases() (cs []gradCase) {
 		back := a.Clone()
 		back["inverse"] = true
 		in := []npu.Desc{h, dI32(1, 4)}
-		cs = append(cs, gradCase{name: pairs, fwd: npu.Op{Kind: npu.Rope, Attrs: a, In: in, Out: in[:1]}, bwd: npu.Op{Kind: npu.Rope, Attrs: back, In: in, Out: in[:1]},
-			by: []int{0}, gets: []int{0}, source: []string{"d", "in1"}, ints: map[int][]byte{1: i32(3, 0, 70, 7)}})
+		cs = append(
+			cs,
+			gradCase{name: pairs, fwd: npu.Op{Kind: npu.Rope, Attrs: a, In: in, Out: in[:1]}, bwd: npu.Op{Kind: npu.Rope, Attrs: back, In: in, Out: in[:1]},
+				by: []int{0}, gets: []int{0}, source: []string{"d", "in1"}, ints: map[int][]byte{1: i32(3, 0, 70, 7)}},
+		)
 	}
 
 	for _, seg := range []bool{false, true} {
@@ -42,16 +60,36 @@ func languageGradCases() (cs []gradCase) {
 
 	s := d64(3, 4)
 	cs = append(cs, gradCase{name: "plain", fwd: npu.Op{Kind: npu.SwiGLU, In: []npu.Desc{s, s}, Out: []npu.Desc{s}},
-		bwd: npu.Op{Kind: npu.SwiGLUBwd, In: []npu.Desc{s, s, s}, Out: []npu.Desc{s, s}}, by: []int{0, 1}, gets: []int{0, 1}, source: []string{"d", "in0", "in1"}})
+		bwd: npu.Op{
+			Kind: npu.SwiGLUBwd,
+			In:   []npu.Desc{s, s, s},
+			Out:  []npu.Desc{s, s},
+		}, by: []int{0, 1}, gets: []int{0, 1}, source: []string{"d", "in0", "in1"}})
 
 	px, pw, labels, ce := d64(4, 3), d64(5, 3), map[int][]byte{2: i32(4, 1, 0, 1)}, npu.Attrs{"ignore_index": 1}
 	in, outs := []npu.Desc{px, pw, dI32(4)}, []npu.Desc{d64(), d64(), d64(4)}
 	fwd := npu.Op{Kind: npu.LinearCrossEntropy, Attrs: ce, In: in, Out: outs}
-	return append(cs,
-		gradCase{name: "ignoring", fwd: fwd, bwd: npu.Op{Kind: npu.LinearCrossEntropyBwd, Attrs: ce, In: append(in[:3:3], d64(4), d64()), Out: []npu.Desc{px, pw}},
-			by: []int{0, 1}, gets: []int{0, 1}, source: []string{"in0", "in1", "in2", "out2", "d"}, ints: labels},
-		gradCase{name: "ignoring", fwd: fwd, bwd: npu.Op{Kind: npu.LinearCrossEntropyGrad, Attrs: ce, In: append(in[:3:3], d64()), Out: append(outs[:3:3], px, pw)},
-			by: []int{0, 1}, gets: []int{3, 4}, source: []string{"in0", "in1", "in2", "d"}, ints: labels})
+	return append(
+		cs,
+		gradCase{
+			name:   "ignoring",
+			fwd:    fwd,
+			bwd:    npu.Op{Kind: npu.LinearCrossEntropyBwd, Attrs: ce, In: append(in[:3:3], d64(4), d64()), Out: []npu.Desc{px, pw}},
+			by:     []int{0, 1},
+			gets:   []int{0, 1},
+			source: []string{"in0", "in1", "in2", "out2", "d"},
+			ints:   labels,
+		},
+		gradCase{
+			name:   "ignoring",
+			fwd:    fwd,
+			bwd:    npu.Op{Kind: npu.LinearCrossEntropyGrad, Attrs: ce, In: append(in[:3:3], d64()), Out: append(outs[:3:3], px, pw)},
+			by:     []int{0, 1},
+			gets:   []int{3, 4},
+			source: []string{"in0", "in1", "in2", "d"},
+			ints:   labels,
+		},
+	)
 }
 
 func attentionCase(causal, seg bool) gradCase {
@@ -77,7 +115,12 @@ func attentionCase(causal, seg bool) gradCase {
 // own key, and a segment itself; so this needs a cache that is not filled, or no keys at all.
 func TestSeesNothing(t *testing.T) {
 	q, kv := f32(1, 2, 3, 4), f32(5, 6, 7, 8, 9, 10)
-	op := npu.Op{Kind: npu.AttentionCached, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{npu.D(npu.F32, 1, 2, 1, 2), npu.D(npu.F32, 1, 3, 1, 2), npu.D(npu.F32, 1, 3, 1, 2), dI32(1, 2)}, Out: []npu.Desc{npu.D(npu.F32, 1, 2, 1, 2)}}
+	op := npu.Op{
+		Kind:  npu.AttentionCached,
+		Attrs: npu.Attrs{"scale": 1.0},
+		In:    []npu.Desc{npu.D(npu.F32, 1, 2, 1, 2), npu.D(npu.F32, 1, 3, 1, 2), npu.D(npu.F32, 1, 3, 1, 2), dI32(1, 2)},
+		Out:   []npu.Desc{npu.D(npu.F32, 1, 2, 1, 2)},
+	}
 	o := f32(9, 9, 9, 9)
 	if err := ref.Run(op, [][]byte{q, kv, kv, i32(-1, 0), o}); err != nil {
 		t.Fatal(err)
@@ -107,7 +150,12 @@ func TestSeesNothing(t *testing.T) {
 // TestResidualIsRounded: rmsnorm normalises what it gives out as the sum, not the sum before rounding.
 func TestResidualIsRounded(t *testing.T) {
 	x := npu.D(npu.BF16, 1, 2)
-	op := npu.Op{Kind: npu.RMSNorm, Attrs: npu.Attrs{"eps": 0.0, "add": true}, In: []npu.Desc{x, npu.D(npu.F32, 2), x}, Out: []npu.Desc{x, npu.D(npu.F32, 1), x}}
+	op := npu.Op{
+		Kind:  npu.RMSNorm,
+		Attrs: npu.Attrs{"eps": 0.0, "add": true},
+		In:    []npu.Desc{x, npu.D(npu.F32, 2), x},
+		Out:   []npu.Desc{x, npu.D(npu.F32, 1), x},
+	}
 	a, b := bf16(256, 0), bf16(1, 0) // 257 lies between the bfloat16 numbers 256 and 258; ties go to even
 	y, rstd, sum := bf16(0, 0), f32(0), bf16(0, 0)
 	if err := ref.Run(op, [][]byte{a, f32(1, 1), b, y, rstd, sum}); err != nil {
@@ -136,7 +184,11 @@ func bf16(v ...float32) []byte {
 
 // TestCacheWriteInPlace: the plan binds the cache before and after to one place; rows that are not named stay, and an error leaves all.
 func TestCacheWriteInPlace(t *testing.T) {
-	op := npu.Op{Kind: npu.CacheWrite, In: []npu.Desc{npu.D(npu.F32, 1, 3, 1, 1), npu.D(npu.BF16, 1, 2, 1, 1), dI32(1, 2)}, Out: []npu.Desc{npu.D(npu.F32, 1, 3, 1, 1)}}
+	op := npu.Op{
+		Kind: npu.CacheWrite,
+		In:   []npu.Desc{npu.D(npu.F32, 1, 3, 1, 1), npu.D(npu.BF16, 1, 2, 1, 1), dI32(1, 2)},
+		Out:  []npu.Desc{npu.D(npu.F32, 1, 3, 1, 1)},
+	}
 	cache, x := f32(1, 2, 3), bf16(8, 9)
 	if err := ref.Run(op, [][]byte{cache, x, i32(0, 3), cache}); err == nil {
 		t.Error("a position beyond the cache: no error")

@@ -15,7 +15,20 @@ import (
 func TestConvNaive(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 60 {
-		g, s, d, p := 1+r.IntN(3), []int{1 + r.IntN(3), 1 + r.IntN(3)}, []int{1 + r.IntN(2), 1 + r.IntN(2)}, []int{r.IntN(3), r.IntN(3), r.IntN(3), r.IntN(3)}
+		g, s, d, p := 1+r.IntN(
+			3,
+		), []int{
+			1 + r.IntN(3),
+			1 + r.IntN(3),
+		}, []int{
+			1 + r.IntN(2),
+			1 + r.IntN(2),
+		}, []int{
+			r.IntN(3),
+			r.IntN(3),
+			r.IntN(3),
+			r.IntN(3),
+		}
 		x := d64(1+r.IntN(2), g*(1+r.IntN(3)), 1+r.IntN(8), 1+r.IntN(8))
 		w := d64(g*(1+r.IntN(3)), x.Shape[1]/g, 1+r.IntN(3), 1+r.IntN(3))
 		oh := (x.Shape[2]+p[0]+p[2]-(w.Shape[2]-1)*d[0]-1)/s[0] + 1
@@ -68,7 +81,12 @@ func convAt(x, w, y npu.Shape, g int, s, d, p []int, xv, wv []float64, i int) fl
 
 func TestDropout(t *testing.T) {
 	const n, p = 1 << 16, 0.3
-	op := npu.Op{Kind: npu.Dropout, Attrs: npu.Attrs{"p": p, "id": 4}, In: []npu.Desc{npu.D(npu.F32, n), npu.D(npu.I64)}, Out: []npu.Desc{npu.D(npu.F32, n)}}
+	op := npu.Op{
+		Kind:  npu.Dropout,
+		Attrs: npu.Attrs{"p": p, "id": 4},
+		In:    []npu.Desc{npu.D(npu.F32, n), npu.D(npu.I64)},
+		Out:   []npu.Desc{npu.D(npu.F32, n)},
+	}
 	ones := make([]float32, n)
 	for i := range ones {
 		ones[i] = 1
@@ -109,7 +127,12 @@ func TestDropout(t *testing.T) {
 // TestCrossEntropyFormula: smoothing is the mean of the one-hot loss and the loss against the uniform distribution.
 func TestCrossEntropyFormula(t *testing.T) {
 	x := []float64{1, 2, 3, -1, 0, 5}
-	op := npu.Op{Kind: npu.CrossEntropy, Attrs: npu.Attrs{"smoothing": 0.1}, In: []npu.Desc{d64(2, 3), npu.D(npu.I32, 2)}, Out: []npu.Desc{d64(), d64(), d64(2)}}
+	op := npu.Op{
+		Kind:  npu.CrossEntropy,
+		Attrs: npu.Attrs{"smoothing": 0.1},
+		In:    []npu.Desc{d64(2, 3), npu.D(npu.I32, 2)},
+		Out:   []npu.Desc{d64(), d64(), d64(2)},
+	}
 	out := outputs(op)
 	if err := ref.Run(op, append([][]byte{f64s(x), i32(2, -100)}, out...)); err != nil {
 		t.Fatal(err)
@@ -124,7 +147,12 @@ func TestCrossEntropyFormula(t *testing.T) {
 func TestHandComputed(t *testing.T) {
 	t.Run("binary broadcast", func(t *testing.T) {
 		y := make([]byte, 24)
-		op := npu.Op{Kind: npu.Binary, Attrs: npu.Attrs{"fn": "sub", "relu": true}, In: []npu.Desc{npu.D(npu.F32, 2, 1), npu.D(npu.F32, 3)}, Out: []npu.Desc{npu.D(npu.F32, 2, 3)}}
+		op := npu.Op{
+			Kind:  npu.Binary,
+			Attrs: npu.Attrs{"fn": "sub", "relu": true},
+			In:    []npu.Desc{npu.D(npu.F32, 2, 1), npu.D(npu.F32, 3)},
+			Out:   []npu.Desc{npu.D(npu.F32, 2, 3)},
+		}
 		if err := ref.Run(op, [][]byte{f32(10, 2), f32(1, 2, 3), y}); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +160,12 @@ func TestHandComputed(t *testing.T) {
 	})
 	t.Run("maxpool NaN and padding", func(t *testing.T) {
 		y, idx := make([]byte, 8), make([]byte, 8)
-		op := npu.Op{Kind: npu.MaxPool, Attrs: npu.Attrs{"kernel": []int{1, 2}, "stride": []int{1, 2}, "pad": []int{0, 1, 0, 0}}, In: []npu.Desc{npu.D(npu.F32, 1, 1, 1, 3)}, Out: []npu.Desc{npu.D(npu.F32, 1, 1, 1, 2), npu.D(npu.I32, 1, 1, 1, 2)}}
+		op := npu.Op{
+			Kind:  npu.MaxPool,
+			Attrs: npu.Attrs{"kernel": []int{1, 2}, "stride": []int{1, 2}, "pad": []int{0, 1, 0, 0}},
+			In:    []npu.Desc{npu.D(npu.F32, 1, 1, 1, 3)},
+			Out:   []npu.Desc{npu.D(npu.F32, 1, 1, 1, 2), npu.D(npu.I32, 1, 1, 1, 2)},
+		}
 		if err := ref.Run(op, [][]byte{f32(-5, 1, float32(math.NaN())), y, idx}); err != nil {
 			t.Fatal(err)
 		}

@@ -145,7 +145,11 @@ func mutants(op npu.Op) map[string]npu.Op {
 
 // TestUnwantedOutputs: nil outputs are skipped, and an output may be the memory of an input.
 func TestUnwantedOutputs(t *testing.T) {
-	bn := npu.Op{Kind: npu.BatchNorm, Attrs: npu.Attrs{}, In: []npu.Desc{npu.D(npu.F32, 2, 1), npu.D(npu.F32, 1), npu.D(npu.F32, 1), npu.D(npu.F32, 1), npu.D(npu.F32, 1)}}
+	bn := npu.Op{
+		Kind:  npu.BatchNorm,
+		Attrs: npu.Attrs{},
+		In:    []npu.Desc{npu.D(npu.F32, 2, 1), npu.D(npu.F32, 1), npu.D(npu.F32, 1), npu.D(npu.F32, 1), npu.D(npu.F32, 1)},
+	}
 	bn.Out = append([]npu.Desc{bn.In[0]}, bn.In[1], bn.In[1], bn.In[1], bn.In[1])
 	x, one, zero := f32(3, 5), f32(1), f32(0)
 	mean, variance := f32(10), f32(20)

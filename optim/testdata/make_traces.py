@@ -117,7 +117,8 @@ def optimizers():
         out.append(run_numpy("sgd_decoupled" + ("_nesterov" if nest else ""),
                              {"rule": "sgd", "momentum": 0.9, "dampening": 0.0, "nesterov": nest, "decoupled": True, "decay": 0.05}, sgd_decoupled(0.9, nest)))
         out.append(run_numpy("lars" + ("_nesterov" if nest else ""),
-                             {"rule": "lars", "momentum": 0.9, "nesterov": nest, "trust": 0.01, "eps": 1e-9, "decay": 1e-2}, lars(0.9, nest, 0.01, 1e-9), lr_scale=10))
+                             {"rule": "lars", "momentum": 0.9, "nesterov": nest, "trust": 0.01, "eps": 1e-9, "decay": 1e-2}, lars(0.9, nest, 0.01,
+                                 1e-9), lr_scale=10))
     return {"made_by": MADE_BY, "shapes": {k: list(v) for k, v in SHAPES.items()}, "start": flat(START), "grads": [flat(g) for g in GRADS], "cases": out}
 
 
@@ -147,7 +148,8 @@ def schedules():
         base = {"warmup": warm, "total": 30, "min_ratio": low}
         case("cosine" + s, {"shape": "cosine", **base}, lambda o: L.CosineAnnealingLR(o, n, eta_min=low * peak), 30)
         case("linear" + s, {"shape": "linear", **base}, lambda o: L.LinearLR(o, 1.0, max(low, 1e-300), n), 30)
-        case("wsd" + s, {"shape": "wsd", **base, "decay": 8}, lambda o: L.LambdaLR(o, lambda t: low + (1 - low) * (1 - math.sqrt(min(max(t - (n - 8), 0) / 8, 1)))), 30)
+        case("wsd" + s, {"shape": "wsd", **base, "decay": 8}, lambda o: L.LambdaLR(o, lambda t: low + (1 - low) * (1 - math.sqrt(min(max(t - (n - 8),
+            0) / 8, 1)))), 30)
         if low:
             continue  # a step schedule has no floor in PyTorch
         case("step" + s, {"shape": "step", "warmup": warm, "total": 30, "min_ratio": 0.0, "milestones": [10, 20, 25], "gamma": 0.1},
@@ -158,10 +160,12 @@ def schedules():
 def scaler():
     """torch.amp.GradScaler over a script of good and bad steps, with an AdamW that must not count the skipped ones."""
     out = []
-    scripts = {"grows": [0] * 10, "one_bad": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], "bad_from_the_start": [1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0]}
+    scripts = {"grows": [0] * 10, "one_bad": [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], "bad_from_the_start": [1, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0,
+        0, 0, 0, 0, 0]}
     for name, bad in scripts.items():
         for conf in ({"init": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 3}, {"init": 1024.0, "growth": 4.0, "backoff": 0.25, "interval": 4}):
-            s = torch.amp.GradScaler("cpu", init_scale=conf["init"], growth_factor=conf["growth"], backoff_factor=conf["backoff"], growth_interval=conf["interval"])
+            s = torch.amp.GradScaler("cpu", init_scale=conf["init"], growth_factor=conf["growth"], backoff_factor=conf["backoff"],
+                growth_interval=conf["interval"])
             w = torch.nn.Parameter(torch.tensor([1.0, -2.0, 3.0], dtype=torch.float32))
             opt = torch.optim.AdamW([w], lr=0.01, weight_decay=0.1)
             steps = []
@@ -177,7 +181,8 @@ def scaler():
                 steps.append({"bad": bool(b), "scale": before, "scale_after": s.get_scale(), "skipped": bool(torch.equal(old, w.detach())),
                               "weights": [float(f"{x:.9g}") for x in w.detach().tolist()]})
             out.append({"name": f"{name}_every{conf['interval']}", "config": conf, "steps": steps})
-    return {"made_by": MADE_BY, "adamw": {"lr": 0.01, "decay": 0.1, "start": [1.0, -2.0, 3.0], "grads": "[0.5, 0.25*(step+1), -1] with step from 0"}, "cases": out}
+    return {"made_by": MADE_BY, "adamw": {"lr": 0.01, "decay": 0.1, "start": [1.0, -2.0, 3.0], "grads": "[0.5, 0.25*(step+1), -1] with step from 0"},
+        "cases": out}
 
 
 def write(folder, name, value):

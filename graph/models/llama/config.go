@@ -143,6 +143,10 @@ func (c Config) Check() error {
 	need(c.Theta > 0, "theta is %g, must be above 0", c.Theta)
 	need(c.NormEps > 0 && c.NormEps < 1, "norm_eps is %g, must be between 0 and 1", c.NormEps)
 	s := c.Scaling
-	need(!s.On() || s.HighFreq > s.LowFreq && s.LowFreq > 0 && s.Original > 0, "rope scaling %+v: wants 0 < low frequency factor < high, and the original context", s)
+	need(
+		!s.On() || s.HighFreq > s.LowFreq && s.LowFreq > 0 && s.Original > 0,
+		"rope scaling %+v: wants 0 < low frequency factor < high, and the original context",
+		s,
+	)
 	return errors.Join(errs...)
 }

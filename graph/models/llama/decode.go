@@ -13,8 +13,8 @@ type Step struct {
 	Last   *graph.Node // i32[B]
 }
 
-// Decode adds the network for writing: keys and values of earlier tokens are kept in States of room tokens, named model.layers.N.self_attn.k_cache and v_cache. Result: the
-// logits f32 or act [B V] of what follows each text's newest token.
+// Decode adds the network for writing: keys and values of earlier tokens are kept in States of room tokens, named
+// model.layers.N.self_attn.k_cache and v_cache. Result: the logits f32 or act [B V] of what follows each text's newest token.
 func (c Config) Decode(b *graph.Builder, in Step, room int) *graph.Node {
 	m := c.start(b, Weights{})
 	rows := b.Dim(in.Tokens, 0)

@@ -31,7 +31,20 @@ func ExampleConfig_Loss() {
 		fmt.Println(err)
 		return
 	}
-	shape := llama.Config{Dim: 16, Hidden: 32, Layers: 1, Heads: 2, KVHeads: 1, Vocab: tok.Vocab(), Context: seq, Theta: 1e4, NormEps: 1e-5, Tied: true, BOS: 1, EOS: 2}
+	shape := llama.Config{
+		Dim:     16,
+		Hidden:  32,
+		Layers:  1,
+		Heads:   2,
+		KVHeads: 1,
+		Vocab:   tok.Vocab(),
+		Context: seq,
+		Theta:   1e4,
+		NormEps: 1e-5,
+		Tied:    true,
+		BOS:     1,
+		EOS:     2,
+	}
 	model := func(b *graph.Builder, in train.Inputs) train.Outputs {
 		loss, count := shape.Loss(b, llama.Batch{Tokens: in["tokens"]}, in["targets"], llama.Weights{})
 		return train.Outputs{Loss: loss, Count: count, Items: train.Items{Name: "tokens", Short: "tok", PerSample: seq, Likelihood: true}}

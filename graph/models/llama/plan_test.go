@@ -43,8 +43,8 @@ func counts(p *plan.Plan) map[string]int {
 	return n
 }
 
-// The residual stream is summed where it is normalised, its gradients likewise; loss and gradients of the last layer are one op, and the embedding adds its rows
-// to the gradient that this op made, in place.
+// The residual stream is summed where it is normalised, its gradients likewise; loss and gradients of the last layer are one op, and the
+// embedding adds its rows to the gradient that this op made, in place.
 func TestFusions(t *testing.T) {
 	c := stories(t)
 	p := planned(t, c, plan.Options{})

@@ -7,6 +7,6 @@
 //
 // Parameters with 1000 classes: 11 689 512 (18), 21 797 672 (34), 25 557 032 (50), 44 549 160 (101), 60 192 808 (152).
 //
-// For images of about 32 pixels set [Config.SmallStem]. For large batches [Config.ZeroInitLast] lets each block start as the identity (Goyal et al., arXiv 1706.02677).
-// Weights that come from Keras want V1 and Eps 1e-3.
+// For images of about 32 pixels set [Config.SmallStem]. For large batches [Config.ZeroInitLast] lets each block start as the identity
+// (Goyal et al., arXiv 1706.02677). Weights that come from Keras want V1 and Eps 1e-3.
 package resnet

@@ -1,5 +1,6 @@
 # Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
-"""The cases of language models, for make_fixtures.py, which calls add with itself: embedding, rmsnorm, rope, attention, swiglu, cross-entropy of a projection."""
+"""The cases of language models, for make_fixtures.py, which calls add with itself: embedding, rmsnorm, rope, attention, swiglu,
+cross-entropy of a projection."""
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -50,7 +51,8 @@ def rms_norms(m):
         back = [(n + "/dy", dy["y"]), s, (n + "/w", ins["w"]), (n + "/rstd", y["rstd"])]
         m.raw(n + "/bwd", "rmsnorm_bwd", {"eps": eps, "add": False}, back, [(n + "/dx", g["x"]), (n + "/dw", g["w"])])
         dres = m.rand(*shape)
-        m.raw(n + "/bwd_add", "rmsnorm_bwd", {"eps": eps, "add": True}, back + [(n + "/more", dres)], [(n + "/dx_add", g["x"] + m.t(dres)), (n + "/dw", g["w"])])
+        m.raw(n + "/bwd_add", "rmsnorm_bwd", {"eps": eps, "add": True}, back + [(n + "/more", dres)], [(n + "/dx_add", g["x"] + m.t(dres)),
+            (n + "/dw", g["w"])])
     one("vector", (7,), 1e-5)
     one("matrix", (5, 19), 1e-5)
     one("cube", (2, 3, 32), 1e-6)
@@ -94,7 +96,8 @@ def ropes(m):
         if pos is not None:
             ins["pos"] = p
         _, y, dy, g = m.case(n, "rope", attrs, lambda x, _=None: rotate(x, p, f, pairs == "adjacent"), ins)
-        m.raw(n + "/inverse", "rope", {**attrs, "inverse": True}, [(n + "/dy", dy["y"])] + ([(n + "/pos", p)] if pos is not None else []), [(n + "/dx", g["x"])])
+        m.raw(n + "/inverse", "rope", {**attrs, "inverse": True}, [(n + "/dy", dy["y"])] + ([(n + "/pos", p)] if pos is not None else []),
+            [(n + "/dx", g["x"])])
     llama31 = {"factor": 8.0, "low": 1.0, "high": 4.0, "original": 8192}
     far = [[0, 1, 5, 8191, 100000], [131071, 7, 7, 7, 0]]
     for pairs in ("half", "adjacent"):
@@ -131,7 +134,8 @@ def attentions(m):
         attrs = {"scale": scale, "causal": causal, "seg": seg is not None}
         ins, y, dy, dx = m.case(n, "attention", attrs, lambda q, k, v, seg=None: attend(q, k, v, mask, scale), ins, ("o", "lse"))
         m.raw(n + "/bwd", "attention_bwd", attrs,
-              [(n + "/do", dy["o"])] + [(f"{n}/{i}", ins[i]) for i in "qkv"] + [(n + "/o", y["o"]), (n + "/lse", y["lse"])] + ([(n + "/seg", ins["seg"])] if seg is not None else []),
+              [(n + "/do", dy["o"])] + [(f"{n}/{i}", ins[i]) for i in "qkv"] + [(n + "/o", y["o"]), (n + "/lse", y["lse"])] + ([(n + "/seg",
+                  ins["seg"])] if seg is not None else []),
               [(f"{n}/d{i}", dx[i]) for i in "qkv"])
     for causal in (False, True):
         c = "causal" if causal else "full"
@@ -197,7 +201,8 @@ def projections(m):
             z = F.linear(x, w)
             return F.cross_entropy(z, y, reduction="sum", ignore_index=ignore), torch.tensor(valid), torch.logsumexp(z, 1)
         attrs = {"ignore_index": ignore}
-        ins, y, dy, g = m.case(c, "linear_cross_entropy", attrs, f, {"x": m.rand(n, d), "w": m.rand(v, d, scale=spread), "labels": labels}, ("loss", "count", "lse"),
+        ins, y, dy, g = m.case(c, "linear_cross_entropy", attrs, f, {"x": m.rand(n, d), "w": m.rand(v, d, scale=spread), "labels": labels}, ("loss",
+            "count", "lse"),
                                dout={"loss": np.float32(dloss)})
         three, dl = [(f"{c}/{k}", ins[k]) for k in ("x", "w", "labels")], (c + "/dloss", np.float32(dloss))
         grads = [(c + "/dx", g["x"]), (c + "/dw", g["w"])]

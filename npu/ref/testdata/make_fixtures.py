@@ -231,7 +231,8 @@ def all_norms():
 
 UNARY = {
     "neg": torch.neg, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "square": torch.square, "abs": torch.abs,
-    "recip": torch.reciprocal, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": lambda x: F.gelu(x, approximate="tanh"), "sign": torch.sign,
+    "recip": torch.reciprocal, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": lambda x: F.gelu(x, approximate="tanh"),
+        "sign": torch.sign,
 }
 BINARY = {
     "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "max": torch.maximum, "min": torch.minimum,
@@ -347,7 +348,8 @@ def topk(name, logits, labels, k, ignore=-100):
         if y != ignore:
             correct += y in sorted(range(len(row)), key=lambda i: (-row[i], i))[:k]
     n = "topk/" + name
-    raw(n, "topk", {"k": k, "ignore_index": ignore}, [(n + "/logits", logits), (n + "/labels", np.array(labels, np.int32))], [(n + "/correct", np.float32(correct))])
+    raw(n, "topk", {"k": k, "ignore_index": ignore}, [(n + "/logits", logits), (n + "/labels", np.array(labels, np.int32))], [(n + "/correct",
+        np.float32(correct))])
 
 
 def all_losses():
@@ -461,7 +463,8 @@ def all_flat():
 
     def ss(a):
         return np.array([(f64(a) ** 2).sum(), 0.0])
-    for name, skip, nesterov, first, gs in (("first", False, 0, 1, 1.0), ("momentum", False, 0, 0, 0.5), ("nesterov", False, 1, 0, 1.0), ("skip", True, 0, 0, 1.0)):
+    for name, skip, nesterov, first, gs in (("first", False, 0, 1, 1.0), ("momentum", False, 0, 0, 0.5), ("nesterov", False, 1, 0, 1.0), ("skip",
+        True, 0, 0, 1.0)):
         h = hyper(0.5, gs, 0.9, 1e-3, 0.02, 1e-8, first, nesterov)
         lr, gs_, mu, wd, trust, eps = f64(h)[:6]
         W, G = f64(w), f64(g) * gs_
@@ -478,7 +481,8 @@ def all_flat():
     bad = rand(21)
     bad[[3, 17, 20]] = [np.nan, np.inf, -np.inf]
     raw("sumsq/non_finite", "sumsq", {}, [("sumsq/non_finite/g", bad), ("sumsq/s0.f64", s0)], [("sumsq/non_finite/s.f64", np.array([np.nan, 4.0]))])
-    raw("scale/half", "scale", {}, [("scale/half/hyper", np.array([0.3], np.float32)), ("flat/g", g)], [("scale/half/x", f64(g) * f64(np.array([0.3], np.float32)))])
+    raw("scale/half", "scale", {}, [("scale/half/hyper", np.array([0.3], np.float32)), ("flat/g", g)], [("scale/half/x", f64(g) * f64(np.array([0.3],
+        np.float32)))])
 
 
 # ---- files --------------------------------------------------------------------------------------------------------------------------
