@@ -75,7 +75,8 @@ func rankState(rank int, name string) string { return fmt.Sprintf("rank%d/%s", r
 func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Content {
 	place, _ := json.Marshal(t.at)
 	st := checkpoint.State{
-		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
+		DataSamples: int64(t.cfg.Data.Len()),
+		Version:     Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
 		Fingerprints: map[string]string{"settings": t.cfg.settings()},
 	}
@@ -161,7 +162,7 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("train: resume from %s: %w", ck.Path, err)
 	}
 	if t.comm.Rank() == 0 {
-		slog.Info("resumed", "checkpoint", ck.Path, "step", t.step, "place", t.at.String())
+		slog.Info(t.found(ck.State), "checkpoint", ck.Path, "step", t.step, "place", t.at.String())
 	}
 	return true, nil
 }
@@ -228,14 +229,13 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 	if err := json.Unmarshal(st.Sampler, &at); err != nil {
 		return fmt.Errorf("place in the data: %w", err)
 	}
-	if err := t.loader.Seek(at); err != nil {
+	if err := t.seek(st, at); err != nil {
 		return err
 	}
 	if err := t.scaler.Restore(st.Scaler); err != nil {
 		return err
 	}
 	t.opt.SetCount(st.OptimizerSteps)
-	t.at, t.step, t.samples = at, int(st.Step), st.Samples
 	if st.Metrics != nil {
 		t.lastEv, t.evaluated = st.Metrics, t.step
 	}

@@ -34,7 +34,7 @@ type report struct {
 // Everything is enqueued on one stream; the host waits at the marked places only.
 func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	begin := time.Now()
-	r.lr, r.norm = t.sched.LR(t.step), math.NaN()
+	r.lr, r.norm = t.lr(), math.NaN()
 	t.before = t.at.Epoch
 	if err := t.stream.Record(t.marks.begin); err != nil {
 		return r, err
@@ -66,7 +66,7 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	r.compute, r.exposed, r.busy = t.marks.times()
 	r.total = time.Since(begin)
 	t.step++
-	t.samples += int64(t.cfg.Batch * t.cfg.Accumulate * t.comm.Size())
+	t.samples += int64(t.globalBatch())
 	return r, nil
 }
 
@@ -280,7 +280,7 @@ func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 		samples = "; samples of this rank:" + t.badSamples()
 	}
 	return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
-		t.comm.Rank(), t.step, v.NonFinite, place, t.sched.LR(t.step), samples))
+		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), samples))
 }
 
 // badSamples lists the samples of the micro-batches whose loss is not finite.

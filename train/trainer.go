@@ -51,8 +51,8 @@ type Trainer struct {
 	order    []int // weights of the program in ready order, as the engine knows them
 	landed   chan int
 	marks    marks
-	total    int // steps of the run
 	perEpoch int // steps of an epoch
+	progress
 
 	step    int        // done
 	at      data.State // where the data goes on
@@ -110,7 +110,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err = t.openData(); err != nil {
 		return err
 	}
-	if t.sched, err = t.cfg.Schedule(t.total, t.perEpoch); err != nil {
+	if t.sched, err = t.cfg.Schedule(t.whole, t.perEpoch); err != nil {
 		return err
 	}
 	if t.scaler, err = t.cfg.Scaler.New(); err != nil {
@@ -173,9 +173,7 @@ func (t *Trainer) openData() error {
 	if batches == 0 {
 		return fmt.Errorf("train: %s has %d samples, less than one batch of %d on %d ranks\nhint: a smaller batch, or fewer ranks", c.Data.Name(), c.Data.Len(), c.Batch, t.comm.Size())
 	}
-	if t.total = c.Steps; t.total == 0 {
-		t.total = max(1, int(c.Epochs*float64(batches)/float64(c.Accumulate)+0.5))
-	}
+	t.progress = newProgress(t.loader.Sampler(), c.Accumulate, c.Steps, c.Epochs)
 	if c.Eval == nil {
 		return nil
 	}

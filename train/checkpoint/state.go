@@ -23,6 +23,8 @@ type State struct {
 	Step    int64 `json:"step"`    // optimizer steps done
 	Epoch   int64 `json:"epoch"`   // epochs done
 	Samples int64 `json:"samples"` // samples seen by all ranks together
+	// DataSamples is the number of samples of the data set, by which a place in an epoch is found again in a larger or smaller one; 0: not known.
+	DataSamples int64 `json:"data_samples,omitempty"`
 
 	OptimizerSteps int64             `json:"optimizer_steps"` // those that were not skipped
 	Scaler         optim.ScalerState `json:"scaler"`

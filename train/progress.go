@@ -1,0 +1,87 @@
+package train
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// progress is how long a run is and where it stands. A run that is measured in epochs stands at a place in the data; how many steps it has behind it says
+// nothing about that once ranks, batch, accumulation or the amount of data have changed.
+type progress struct {
+	whole int // steps of the whole run, had all of it the present division
+	total int // number of the last step: those done, and those that are left
+	shift int // what is added to a step to find its place in the schedule, which is made for whole
+}
+
+// newProgress is that of a run from its beginning. A length in steps counts updates, whatever their batch.
+func newProgress(s data.Sampler, accumulate, steps int, epochs float64) progress {
+	whole := steps
+	if whole == 0 {
+		whole = max(1, int(epochs*float64(s.Batches())/float64(accumulate)+0.5))
+	}
+	return progress{whole: whole, total: whole}
+}
+
+// from is the progress of a run in epochs that goes on after step at a place in the data. What is left is the rest of the data, cut by the present division; the
+// schedule goes on at the same part of the run. Where the division is the one of all steps before, nothing changes.
+func (p progress) from(s data.Sampler, at data.State, accumulate, step int) progress {
+	batches := s.Batches()
+	done := at.Epoch*batches + batches - s.BatchesFrom(at.Consumed)
+	asIf := (2*done + accumulate) / (2 * accumulate) // steps of the present division that reach as far, rounded
+	return progress{whole: p.whole, total: step + max(0, p.whole-asIf), shift: asIf - step}
+}
+
+// fitted moves a place to a data set of another size: the same part of the same epoch. Where the size is not known from which it comes, the count stays as far as it can.
+func fitted(at data.State, was, is int) data.State {
+	switch {
+	case was > 0 && was != is:
+		at.Consumed = at.Consumed * int64(is) / int64(was)
+	case at.Consumed > int64(is):
+		at.Consumed = int64(is)
+	}
+	return at
+}
+
+// seek goes to the place of a checkpoint and works out anew what is left.
+func (t *Trainer) seek(st checkpoint.State, at data.State) error {
+	at = fitted(at, int(st.DataSamples), t.cfg.Data.Len())
+	if err := t.loader.Seek(at); err != nil {
+		return err
+	}
+	t.at, t.step, t.samples = at, int(st.Step), st.Samples
+	if t.cfg.Steps == 0 {
+		t.progress = t.from(t.loader.Sampler(), at, t.cfg.Accumulate, t.step)
+	}
+	return nil
+}
+
+// lr is the learning rate of the step under way.
+func (t *Trainer) lr() float64 { return t.sched.LR(t.step + t.shift) }
+
+// found says in one line where a resumed run stands, what changed, and what is left.
+func (t *Trainer) found(st checkpoint.State) string {
+	out := fmt.Sprintf("resumed at step %d of %d", t.step, t.total)
+	if t.cfg.Steps == 0 {
+		out = fmt.Sprintf("resumed at %s of %s epochs", short(float64(t.at.Epoch)+float64(t.at.Consumed)/float64(t.cfg.Data.Len())), short(t.cfg.Epochs))
+	}
+	if was, is := st.World*st.MicroBatch*st.Accumulation, t.globalBatch(); was != is {
+		out += fmt.Sprintf("; batch %d -> %d", was, is)
+	}
+	if was, is := int(st.DataSamples), t.cfg.Data.Len(); was > 0 && was != is {
+		out += fmt.Sprintf("; data %d -> %d samples, in another order", was, is)
+	}
+	left := max(0, t.total-t.step)
+	if left == 1 {
+		return out + ": 1 step left"
+	}
+	return out + fmt.Sprintf(": %d steps left", left)
+}
+
+// globalBatch is the number of samples of a step over all ranks.
+func (t *Trainer) globalBatch() int { return t.cfg.Batch * t.cfg.Accumulate * t.comm.Size() }
+
+// short prints at most two decimals.
+func short(v float64) string { return strconv.FormatFloat(float64(int64(v*100+0.5))/100, 'f', -1, 64) }
