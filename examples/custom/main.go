@@ -15,6 +15,7 @@ import (
 	_ "github.com/gotrain/gotrain/npu/cpu" // the devices that the binary has
 	_ "github.com/gotrain/gotrain/npu/ref"
 	"github.com/gotrain/gotrain/optim"
+	_ "github.com/gotrain/gotrain/recipes/data" // the bundled data sets, also for a copied binary
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/images"

@@ -45,7 +45,8 @@ var arrows = map[string]string{
 	"train":                      "npu ddp/... optim graph graph/op graph/plan train/...", // it meets devices and models as interfaces only
 
 	"recipes":          "ddp/launch",
-	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes",
+	"recipes/data":     "train/data",
+	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes recipes/data",
 
 	"cmd/...":      "npu/... ddp/... optim graph/... train/... recipes/...",
 	"examples/...": "npu/... ddp/... optim graph/... train/... recipes/...",

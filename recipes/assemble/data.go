@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/gotrain/gotrain/recipes"
+	_ "github.com/gotrain/gotrain/recipes/data" // the bundled data sets
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/images"
 )

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -20,9 +19,9 @@ const PathVar = "GOTRAIN_DATA"
 //   - the directories of $GOTRAIN_DATA,
 //   - the working directory, its data/ and recipes/data/,
 //   - recipes/data/ of the source tree that holds the working directory,
-//   - the executable's directory, its recipes/data/ and ../share/gotrain/data/,
-//   - recipes/data/ of the source tree that gotrain was built from.
+//   - the executable's directory, its recipes/data/ and ../share/gotrain/data/.
 //
+// What is found nowhere is looked for among the data sets in the program (see Bundle); package unpack says where those come to lie.
 // The error lists the places that were tried.
 func Locate(name string, near ...string) (string, error) {
 	if name == "" {
@@ -50,22 +49,28 @@ func Locate(name string, near ...string) (string, error) {
 		}
 		tried = append(tried, path)
 	}
+	if path, err := unpackBundled(name); err != nil || path != "" {
+		return path, err
+	}
+	if sets := bundled(); len(sets) > 0 {
+		tried = append(tried, "the data sets in the program: "+strings.Join(sets, ", "))
+	}
 	return "", fmt.Errorf("data: no data set %q; looked for\n  %s\nhint: give an absolute path, or name its parent directory in %s",
 		name, strings.Join(tried, "\n  "), PathVar)
 }
 
 func searchDirs(near []string) []string {
-	bundled := filepath.Join("recipes", "data")
+	inTree := filepath.Join("recipes", "data")
 	var dirs []string
 	for _, d := range near {
 		dirs = append(dirs, d, filepath.Join(d, "data"))
 	}
 	dirs = append(dirs, filepath.SplitList(os.Getenv(PathVar))...)
 	if cwd, err := os.Getwd(); err == nil {
-		dirs = append(dirs, cwd, filepath.Join(cwd, "data"), filepath.Join(cwd, bundled))
+		dirs = append(dirs, cwd, filepath.Join(cwd, "data"), filepath.Join(cwd, inTree))
 		for d := filepath.Dir(cwd); d != filepath.Dir(d); d = filepath.Dir(d) {
-			if st, err := os.Stat(filepath.Join(d, bundled)); err == nil && st.IsDir() {
-				dirs = append(dirs, filepath.Join(d, bundled))
+			if st, err := os.Stat(filepath.Join(d, inTree)); err == nil && st.IsDir() {
+				dirs = append(dirs, filepath.Join(d, inTree))
 			}
 		}
 	}
@@ -74,11 +79,7 @@ func searchDirs(near []string) []string {
 			exe = real
 		}
 		d := filepath.Dir(exe)
-		dirs = append(dirs, d, filepath.Join(d, bundled), filepath.Join(d, "..", bundled), filepath.Join(d, "..", "share", "gotrain", "data"))
-	}
-	// With -trimpath this is a module path and not a place; then it is simply not found.
-	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
-		dirs = append(dirs, filepath.Join(filepath.Dir(file), "..", "..", bundled))
+		dirs = append(dirs, d, filepath.Join(d, inTree), filepath.Join(d, "..", inTree), filepath.Join(d, "..", "share", "gotrain", "data"))
 	}
 	return dirs
 }

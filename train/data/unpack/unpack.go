@@ -1,0 +1,162 @@
+package unpack
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// Dir is a folder on disk with exactly these files. name becomes a part of its name.
+func Dir(name string, files fs.FS) (string, error) {
+	return within(places(), name, files)
+}
+
+// within unpacks below the first place that can be used.
+func within(places []place, name string, files fs.FS) (string, error) {
+	sum, err := hash(files)
+	if err != nil {
+		return "", err
+	}
+	name += "-" + sum
+	var failed []error
+	for _, p := range places {
+		dir, made, err := below(p, name, files)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if made && len(failed) > 0 {
+			slog.Warn("bundled data are unpacked to the directory for temporary files", "dir", dir, "reason", errors.Join(failed...))
+		}
+		return dir, nil
+	}
+	return "", fmt.Errorf("unpack: bundled data cannot be laid out on disk: %w\nhint: name a directory of your own in XDG_CACHE_HOME", errors.Join(failed...))
+}
+
+// below unpacks into the folder name of a place, and says whether it had to.
+func below(p place, name string, files fs.FS) (dir string, made bool, err error) {
+	root, err := p.make()
+	if err != nil {
+		return "", false, err
+	}
+	dir = filepath.Join(root, name)
+	// Twice is enough unless somebody keeps damaging the folder: another process may have put its own there in between, and that is looked at, too.
+	for range 3 {
+		switch err = same(dir, files); {
+		case err == nil:
+			return dir, made, nil
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errDiffers):
+			return "", false, err
+		}
+		if made, err = put(root, dir, files); err != nil {
+			return "", false, err
+		}
+	}
+	return "", false, fmt.Errorf("%s changes while it is written", dir)
+}
+
+// put writes the folder beside its place and renames it. It reports false where another process was faster. A folder that differs is moved
+// away, but never one that is good: another process may be using it.
+func put(root, dir string, files fs.FS) (bool, error) {
+	tmp, err := os.MkdirTemp(root, ".new-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(tmp) // what is left of it
+	fresh, old := filepath.Join(tmp, "fresh"), filepath.Join(tmp, "old")
+	if err := os.CopyFS(fresh, files); err != nil {
+		return false, err
+	}
+	if errors.Is(same(dir, files), errDiffers) {
+		if err := os.Rename(dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+	}
+	if err := os.Rename(fresh, dir); err != nil { // a folder that is not empty is never replaced by a rename
+		if _, there := os.Lstat(dir); there == nil {
+			return false, nil
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+var errDiffers = errors.New("differs from the program's")
+
+// same says whether dir holds these files, and nothing else.
+func same(dir string, files fs.FS) error {
+	if st, err := os.Lstat(dir); err != nil {
+		return err
+	} else if !st.IsDir() {
+		return fmt.Errorf("%s: %w", dir, errDiffers)
+	}
+	want := map[string]bool{}
+	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		want[name] = true
+		at := filepath.Join(dir, filepath.FromSlash(name))
+		st, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && st.Mode().Type() != e.Type() {
+			return fmt.Errorf("%s: %w", at, errDiffers)
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		has := []byte(nil)
+		if st.Size() == int64(len(text)) {
+			if has, err = os.ReadFile(at); err != nil {
+				return err
+			}
+		}
+		if !bytes.Equal(has, text) {
+			return fmt.Errorf("%s: %w", at, errDiffers)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(at string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, at)
+		if err == nil && !want[filepath.ToSlash(name)] {
+			err = fmt.Errorf("%s: %w", at, errDiffers)
+		}
+		return err
+	})
+}
+
+// hash is a short name for names and contents of all files.
+func hash(files fs.FS) (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(text)
+		fmt.Fprintf(h, "%x %s\n", sum, name)
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("unpack: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
