@@ -18,7 +18,7 @@ type Node = gorgonia.Node
 // on two goroutines would race.
 var mu sync.Mutex
 
-// Names of inputs that the Builder adds by itself. Whoever runs the program must set them.
+// Names of the inputs that the Builder adds. The caller of the program must set them.
 const (
 	// LossScaleInput is the f32 scalar by which the loss is multiplied before it is differentiated: the seed of the backward pass.
 	LossScaleInput = "loss_scale"
@@ -93,7 +93,7 @@ type Param struct {
 type State struct {
 	Name  string
 	Shape npu.Shape
-	Value float32 // what it starts with
+	Value float32 // initial value
 	Node  *Node
 }
 
@@ -124,7 +124,7 @@ func New(opts ...Option) *Builder {
 	mu.Lock()
 	defer mu.Unlock()
 	b.g = gorgonia.NewGraph()
-	// Rank 8 so that a model which looks at dimensions of what it built does not go out of range after an error.
+	// Rank 8, so that a model that indexes a shape after an error does not go out of range.
 	b.placeholder = gorgonia.NewTensor(b.g, tensor.Float32, 8, gorgonia.WithShape(1, 1, 1, 1, 1, 1, 1, 1), gorgonia.WithName("\x00placeholder"))
 	return b
 }

@@ -18,7 +18,7 @@ type lowered struct {
 }
 
 // refused lists built-ins that are wrong or that Gorgonia merges although they differ (two dropouts of different p, two batch norms of
-// different eps, two random nodes): a model with one would train wrongly without a word.
+// different eps, two random nodes): a model with one would silently train wrongly.
 var refused = map[string]string{
 	"randomOp": "Builder.Input", "dropoutOp": "Builder.Dropout", "dropoutDiffOp": "Builder.Dropout", "BatchNormOp": "Builder.BatchNorm",
 	"batchnormDiffOp": "Builder.BatchNorm", "avgPoolOp": "Builder.AvgPool", "avgPoolDiffOp": "Builder.AvgPool", "globalAveragePoolOp": "Builder.GlobalAvgPool",

@@ -18,7 +18,7 @@ type gradPass struct {
 	of            map[*Param]*Node
 }
 
-// Loss sets what is minimised: a float32 scalar, as a rule the SUM over the batch, for only the trainer knows how many items all
+// Loss sets what is minimised: a float32 scalar, as a rule the SUM over the batch, because only the trainer knows how many items all
 // ranks have together. It becomes the output "loss". In training it is multiplied by the input LossScaleInput before Grad.
 // Several losses must be added first.
 func (b *Builder) Loss(n *Node) {

@@ -62,7 +62,7 @@ func (b *Builder) Attention(q, k, v, segments *Node) *Node {
 // returns: its Attention then comes after it.
 func (b *Builder) CacheWrite(cache, x, pos *Node) *Node {
 	if l := b.leaves[cache]; b.err == nil && (l == nil || l.kind != leafState) {
-		b.Failf("cache_write: the cache must be made by Builder.State, for it is updated in place")
+		b.Failf("cache_write: the cache must be made by Builder.State, because it is updated in place")
 	}
 	return b.apply(npu.CacheWrite, nil, []*Node{cache, x, pos})
 }

@@ -175,7 +175,7 @@ func (l *lowering) emit(n *Node) error {
 func (l *lowering) input(n *Node) error {
 	f := l.b.leaves[n]
 	if f == nil {
-		return fmt.Errorf("the input %q was made by Gorgonia, not by this Builder, so nobody could set it\nhint: use Builder.Input", n.Name())
+		return fmt.Errorf("the input %q was made by Gorgonia, not by this Builder, so it cannot be set\nhint: use Builder.Input", n.Name())
 	}
 	if f.kind != leafConst {
 		return nil
@@ -187,7 +187,7 @@ func (l *lowering) input(n *Node) error {
 	return nil
 }
 
-// call emits a call with all its outputs; those that nobody reads are None, states are updated in place.
+// call emits a call with all its outputs; unread ones are None, states are updated in place.
 func (l *lowering) call(n *Node, o *call) error {
 	in, err := l.inputs(n, o.kids)
 	if err != nil {
@@ -202,7 +202,7 @@ func (l *lowering) call(n *Node, o *call) error {
 		}
 		if s, ok := o.kind.State[i]; ok {
 			if l.g.Values[in[s]].Role != plan.State {
-				return fmt.Errorf("%s %s: input %d must be made by Builder.State, for it is updated in place", o.kind.Name, where(o), s)
+				return fmt.Errorf("%s %s: input %d must be made by Builder.State, because it is updated in place", o.kind.Name, where(o), s)
 			}
 			c.Out[i] = in[s]
 			if i == 0 { // read by the node of the call, so that readers come after it

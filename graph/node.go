@@ -41,7 +41,7 @@ func descOf(n *Node) (npu.Desc, error) {
 	return npu.Desc{}, fmt.Errorf("node %q has the dtype %v, which no device computes with", n.Name(), dt)
 }
 
-// typeOf is the Gorgonia type of a desc. Made anew at each call, for Gorgonia recycles types.
+// typeOf is the Gorgonia type of a desc. Made anew at each call, because Gorgonia recycles types.
 func typeOf(d npu.Desc) hm.Type {
 	if len(d.Shape) == 0 {
 		return dtypes[d.DType]

@@ -85,7 +85,7 @@ func (b *Builder) BatchNorm(x, gamma, beta, mean, variance *Node, eps, momentum 
 	}
 	for _, n := range in[3:] {
 		if l := b.leaves[n]; b.err == nil && (l == nil || l.kind != leafState) {
-			b.Failf("batchnorm: the running mean and variance must be made by Builder.State, for training updates them in place")
+			b.Failf("batchnorm: the running mean and variance must be made by Builder.State, because training updates them in place")
 		}
 	}
 	return b.apply(npu.BatchNorm, npu.Attrs{"eps": eps, "momentum": momentum}, in)

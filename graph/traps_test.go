@@ -32,7 +32,7 @@ func TestLinkedBinaryStarts(t *testing.T) {
 	}
 }
 
-// Trap: nodes of equal hash are merged without a word.
+// Trap: nodes of equal hash are merged silently.
 func TestNothingMerges(t *testing.T) {
 	b := New()
 	x := b.Input("x", npu.F32, 2, 3)
@@ -72,7 +72,7 @@ func TestNamesAreTakenOnce(t *testing.T) {
 	}
 }
 
-// A clash of hashes is provoked by giving a number out twice; the second node must still be a node of its own.
+// A clash of hashes is provoked by giving a number out twice; the second node must still be distinct.
 func TestHashClash(t *testing.T) {
 	b := New()
 	x := b.Input("x", npu.F32, 2)

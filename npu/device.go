@@ -75,7 +75,7 @@ type Kernel interface {
 	// stream may share it.
 	Workspace() int64
 	// Bind fixes the arguments, inputs then outputs in the op's order. An output may be the same place as an input only where
-	// kinds.go says so. An output that nobody wants is the nil Ptr (kinds.go says which may be).
+	// kinds.go says so. An unused output is the nil Ptr (kinds.go says which may be).
 	Bind(args []Ptr, workspace Ptr) (Launch, error)
 	Close() error
 }
@@ -115,7 +115,7 @@ type Sample struct {
 	Dur    time.Duration
 }
 
-// Event is a mark in a stream. It may be recorded again and again; waiting means its latest Record.
+// Event is a point in a stream. It may be recorded again and again; a wait is for its latest Record.
 type Event interface {
 	// Done says whether the latest Record has been reached.
 	Done() bool

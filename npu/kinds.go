@@ -1,7 +1,7 @@
 package npu
 
 // The vocabulary of ops that a device executes. Shapes are logical (NCHW activations, OIHW weights) whatever the
-// layout. "act" is the dtype of activations (F32 or BF16); where nothing is said a float is F32. Accumulation inside a
+// layout. "act" is the dtype of activations (F32 or BF16); other floats are F32. Accumulation inside a
 // kernel is at least float32. "…" marks optional trailing inputs, told by the attribute in brackets.
 //
 // Aliasing: "inplace a→y" means output y may be bound to the place of input a.
@@ -111,7 +111,7 @@ const (
 	Rope = "rope"
 	// Attention (arXiv 1706.03762; grouped queries arXiv 2305.13245): q act[B S H D], k, v act[B T G D], (seg i32[B S] if seg) → o act[B S H
 	// D], lse f32[B H S]. G divides H; query head h reads key head h/(H/G). score = scale·q·k; causal: query s sees keys t ≤ s + (T-S); seg (S
-	// = T): only those of its own segment number. o = Σ softmax(score)·v, lse = log Σ e^score. A query that sees nothing gives 0, and lse
+	// = T): only those of the same segment. o = Σ softmax(score)·v, lse = log Σ e^score. A query that sees nothing gives 0, and lse
 	// -inf. Kernels do not store all S×T scores (arXiv 2205.14135). Attrs: scale float64, causal, seg bool.
 	Attention = "attention"
 	// AttentionBwd: do act like q, q, k, v, o, lse, (seg) → dq act like q, dk act like k, dv act like v. Attrs of Attention.

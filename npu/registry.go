@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Options are what a device may be opened with; the zero value is right for most.
+// Options configure a device; the zero value suits most programs.
 type Options struct {
 	Index   int               // which one of several, such as the local rank
 	Threads int               // compute threads of the host device; 0 = cores of this process / Share

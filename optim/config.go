@@ -69,7 +69,7 @@ func GroupOf(dims int) int {
 }
 
 // Default is the customary configuration of a rule with DefaultGroups(decay): SGD momentum 0.9; Adam and AdamW betas
-// 0.9, 0.999, eps 1e-8; LARS momentum 0.9, trust 0.001, eps 1e-9. An unknown rule comes back as it is, for Validate to name.
+// 0.9, 0.999, eps 1e-8; LARS momentum 0.9, trust 0.001, eps 1e-9. An unknown rule is returned unchanged; Validate reports it.
 func Default(rule string, decay float64) Config {
 	c := Config{Rule: rule, Groups: DefaultGroups(decay)}
 	switch rule {

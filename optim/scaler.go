@@ -15,7 +15,7 @@ type ScalerConfig struct {
 	Interval   int     // good steps in a row before the scale grows
 	Floor      float64 // the scale never falls below; a bad step at the floor ends the training
 	Ceiling    float64 // the scale never grows above
-	Hysteresis int     // bad steps that are borne before the scale falls; 1 = the first one already lowers it
+	Hysteresis int     // bad steps tolerated before the scale drops; 1: the first one lowers it
 	MaxSkips   int     // bad steps in a row that end the training; 0 = no limit
 }
 
@@ -95,7 +95,7 @@ func (s *Scaler) Restore(st ScalerState) error {
 	return nil
 }
 
-// ErrDiverged is in the chain of the error of Update: the numbers are beyond repair, and going on would train noise.
+// ErrDiverged is in the chain of the error of Update: the numbers cannot recover, and further steps would train on noise.
 var ErrDiverged = errors.New("gradients stay non-finite")
 
 // Update takes the verdict on the gradients of one step, which all ranks must have agreed on, and says whether the step is to

@@ -71,7 +71,7 @@ func TestScaler(t *testing.T) {
 	}
 }
 
-// With its defaults a scaler whose gradients are never finite must end the training after 17 steps at the latest, not fall for ever.
+// With its defaults a scaler whose gradients are never finite must end the training after 17 steps at the latest, not keep falling.
 func TestScalerNeverFallsForEver(t *testing.T) {
 	s, err := DefaultScaler().New()
 	must(t, err)

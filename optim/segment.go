@@ -35,7 +35,7 @@ type run struct {
 	group      int
 }
 
-// runs joins neighbouring tensors of one group. With adaptive groups (LARS) every tensor needs norms of its own, so those stay single.
+// runs joins neighbouring tensors of one group. With adaptive groups (LARS) every tensor needs its own norms, so those stay single.
 func (s Segment) runs(groups []Group, lars bool) []run {
 	var out []run
 	single := func(g int) bool { return lars && !groups[g].NoAdapt }

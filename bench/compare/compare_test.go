@@ -116,7 +116,7 @@ func TestSummaryLeavesOutDisturbedRuns(t *testing.T) {
 	}
 }
 
-// script writes a shell script that stands for a program.
+// script writes a shell script in place of a program.
 func script(t *testing.T, dir, name, body string) string {
 	t.Helper()
 	p := filepath.Join(dir, name)
@@ -178,7 +178,7 @@ func TestWholeLlama(t *testing.T) {
 		}
 	}
 	if args, _ := os.ReadFile(dir + "/args"); string(args) != "d512 8 bf16 2 1\nd512 8 bf16 2 1\n" {
-		t.Errorf("the mark was called with %q", args)
+		t.Errorf("the C reference was called with %q", args)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 
 // Command compare measures gotrain next to its peers on one machine: training steps of ResNet-50 and of Llamas against PyTorch DDP and against a bare
-// program on the same kernel library ("the mark"), all-reduces against gloo, Open MPI and a floor, and writing text against the speed of memory.
+// program on the same kernel library ("the C reference"), all-reduces against gloo, Open MPI and a floor, and generation against memory bandwidth.
 //
 //	go run ./bench/compare                                # ResNet-50 and all-reduces, three rounds
 //	go run ./bench/compare -what step -dtype bf16 -ranks 2x1 -rounds 5
@@ -13,11 +13,11 @@
 // between the medians over the rounds. While a program runs, the CPU time that others used is measured; a run in which it exceeds -disturbed percent
 // is marked with "!" and left out of the medians if the contestant has an undisturbed one.
 //
-// The steps of a Llama have one contestant more, the kernels (bench/kernels): forward, backward and AdamW of one rank, each kernel timed by itself, so that the
+// The steps of a Llama have one more contestant, the kernels (bench/kernels): forward, backward and AdamW of one rank, each kernel timed alone, so that the
 // ratio to it is the part of the time in which gotrain does nothing but compute. The column "at work" is gotrain's own npu_util: the part of
 // a step in which the device's queue was not empty. The mark is written for sequences of 256 tokens and leaves others out.
 //
-// Writing text is bound by memory, for each token needs all weights. Every round reads a buffer as large as the weights with as many
+// Generation is bound by memory, because each token needs all weights. Every round reads a buffer as large as the weights with as many
 // threads, then lets gotrain write; the bound is that speed divided by the bytes of the weights, times the texts that are written at once.
 // The caches of keys and values are not counted, so the bound cannot quite be reached. Models have random weights and no token that ends a
 // text; the likeliest token is taken.

@@ -17,7 +17,7 @@ import (
 	"github.com/gotrain/gotrain/graph/models/llama"
 )
 
-// written is what was measured of one way to write text.
+// written holds the measurements of one generation setup.
 type written struct {
 	s       setting // Batch: texts at the same time
 	bytes   int64   // weights that a step reads
@@ -27,7 +27,7 @@ type written struct {
 	failure error
 }
 
-// generate measures how fast gotrain writes text next to how fast the weights could be read. Each round reads, then writes.
+// generate measures gotrain's generation speed next to the speed at which the weights can be read. Each round reads, then generates.
 func (h *harness) generate() error {
 	bin, missing := h.build("gotrain", "./cmd/gotrain")
 	if missing != "" {
@@ -96,7 +96,7 @@ func (h *harness) writings() ([]written, error) {
 	return all, nil
 }
 
-// weightBytes is what a token must read: all weights but an embedding of its own, of which it takes one row.
+// weightBytes is what a token must read: all weights but an untied embedding, of which it reads one row.
 func weightBytes(c llama.Config, dtype string) int64 {
 	n := c.Params()
 	if !c.Tied {
@@ -112,7 +112,7 @@ func (w written) label() string {
 	return fmt.Sprintf("%s %s %d threads, %d texts", w.s.Model, w.s.DType, w.s.Threads, w.s.Batch)
 }
 
-// round reads memory for a second and writes text once.
+// round reads memory for a second and generates one text.
 func (h *harness) round(w *written, bin, reader string) error {
 	ctx, cancel := context.WithTimeout(h.ctx, h.o.timeout)
 	defer cancel()
@@ -162,7 +162,7 @@ func parseGenerate(out []byte, want int) (float64, error) {
 
 func printGenerate(out io.Writer, all []written, limit float64) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "writing text\tthreads\ttexts\tweights MB\tmemory GB/s\tbound tok/s\tgotrain tok/s\tlow…high\tof the bound\tothers\t\n")
+	fmt.Fprint(w, "generation\tthreads\ttexts\tweights MB\tmemory GB/s\tbound tok/s\tgotrain tok/s\tlow…high\tof the bound\tothers\t\n")
 	for _, g := range all {
 		at := fmt.Sprintf("%s %s\t%d\t%d\t%.1f", g.s.Model, g.s.DType, g.s.Threads, g.s.Batch, float64(g.bytes)/1e6)
 		if len(g.tokens) == 0 {

@@ -31,7 +31,7 @@ func outside(name, variable string, args func(s setting) []string) contestant {
 	return copies(name, version, func(s setting) []string { return append([]string{path}, args(s)...) })
 }
 
-// copies is a program that knows no ranks: one of it runs for each rank, side by side, each on processors of its own, and their rates are added up.
+// copies is a program that knows no ranks: one of it runs for each rank, side by side, each on its own processors, and their rates are added up.
 func copies(name, version string, command func(s setting) []string) contestant {
 	run := func(ctx context.Context, s setting) (result, error) {
 		rs, errs := make([]result, s.World), make([]error, s.World)

@@ -1,7 +1,7 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 
-// Command kernels times the kernels of a Llama's training step, each by itself, and nothing around them: no data, no communication, no
-// trainer. Their sum is the step that a trainer without any cost of its own would have.
+// Command kernels times the kernels of a Llama's training step, each alone, with nothing around them: no data, no communication, no
+// trainer. Their sum is the step time of a trainer without overhead.
 //
 //	go run ./bench/kernels -shape stories15M -batch 8 -seq 256 -dtype bf16 -threads 1
 //	go run ./bench/kernels -shape d512 -by-kind       # and where the time goes

@@ -1,7 +1,7 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 //
-// The bound of writing text: how fast threads together read a buffer, again and again, each a part of its own, in wide loads. A buffer of the size of a model's
-// weights shares their luck with caches and pages. One JSON line; the rate is the mean over the time.
+// Upper bound on generation speed: how fast threads together read a buffer, again and again, each its own part, in wide loads. A buffer of
+// the size of a model's weights shares their luck with caches and pages. One JSON line; the rate is the mean over the time.
 //   cc -O3 -march=native -pthread read_bandwidth.c -o read_bandwidth
 //   ./read_bandwidth BYTES THREADS SECONDS
 #define _GNU_SOURCE

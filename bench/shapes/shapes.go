@@ -16,7 +16,7 @@ func Names() []string { return []string{"stories15M", "d512"} }
 // Llama is the configuration of a shape, for sequences of up to seq tokens.
 //
 //   - stories15M: the published story teller, 15 million parameters, of which the tied embedding is more than half.
-//   - d512: dim 512, 8 layers, a last layer of its own: 58 million parameters.
+//   - d512: dim 512, 8 layers, an untied last layer: 58 million parameters.
 func Llama(name string, seq int) (llama.Config, error) {
 	if seq < 1 {
 		return llama.Config{}, fmt.Errorf("sequences of %d tokens", seq)

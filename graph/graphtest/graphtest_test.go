@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Checking the gradient of a function of one's own.
+// Check the gradient of a custom function.
 func Example() {
 	b := graph.New()
 	w := b.Param("w", npu.Shape{3}, graph.Zeros())

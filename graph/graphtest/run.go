@@ -106,7 +106,7 @@ func (m *Machine) Run() error {
 		}
 		for j, out := range c.Out {
 			if out == plan.None {
-				// The reference accepts outputs that nobody wants, but it must know how many there are.
+				// The reference accepts unused outputs, but it must know how many there are.
 				op.Out, args = append(op.Out, m.absent(c, op, j)), append(args, nil)
 				continue
 			}

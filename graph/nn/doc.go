@@ -9,7 +9,7 @@
 //
 // Tokens begin with [Embedding]; [RMSNorm] and [Linear] work on the last axis. Attention has no layer, as it has no parameters: see Builder.Attention.
 //
-// Layers are plain values; [Sequential] strings them together and numbers them. A layer of one's own is a type with an Apply method, or a
+// Layers are plain values; [Sequential] strings them together and numbers them. A custom layer is a type with an Apply method, or a
 // [Func] (without parameters) or [Named] (with) around a function. Errors, such as a wrong number of channels, are the builder's sticky
 // ones and name the layer.
 package nn

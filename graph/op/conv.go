@@ -92,7 +92,7 @@ func inferConvBwdWeights(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
 	return c.done(out...)
 }
 
-// gradConv keeps the two halves apart, so that the one which nobody asked for (dx of the first layer) is pruned.
+// gradConv keeps the two halves apart, so that an unused one (dx of the first layer) is pruned.
 func gradConv(t Tape, c Call) ([]Ref, error) {
 	r := &rule{t: t}
 	x, w, dy := c.In[0], c.In[1], r.masked(c)

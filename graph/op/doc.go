@@ -6,7 +6,7 @@
 // activations, float32 statistics) and float64.
 //
 // A gradient rule ([Kind.Grad]) builds calls through a [Tape]. It sees the call's inputs and outputs and the gradient of output 0, and returns a gradient
-// for each input, or nil. Calls that nobody needs are pruned later, so a rule gives all of them; where they are costly they are calls of their own:
+// for each input, or nil. Unused calls are pruned later, so a rule gives all of them; costly ones are separate calls:
 // a convolution's dx and dw are two calls, so the first layer computes no dx.
 //
 // To add an op: a name in npu/kinds.go with its meaning, a Kind here, the implementation in each device (npu/ref first), and a row in the table of

@@ -57,7 +57,7 @@ type Kind struct {
 	// InPlace lists pairs {output, input} that may share memory, where the call has such an output and input.
 	InPlace [][2]int
 	// ZeroGrad lists outputs other than 0 whose gradient is zero by nature (a count of valid rows), so that a loss may be made
-	// from them. A loss made from any other output but 0 is an error, for the gradient rules know of output 0 only.
+	// from them. A loss made from any other output but 0 is an error, because the gradient rules know of output 0 only.
 	ZeroGrad []int
 	// Rounds: outputs of class Act made of Full inputs (the rows of a table) are rounded to the low dtype at once, so that what follows computes in it.
 	Rounds bool
@@ -92,7 +92,7 @@ func Bytes(o npu.Op) int64 {
 
 var kinds = map[string]*Kind{}
 
-// Register adds a kind; called from init. A name used twice panics, for that is a bug of the program, not of its user.
+// Register adds a kind; called from init. A duplicate name panics: that is a bug of the program, not of its user.
 func Register(k *Kind) {
 	if _, dup := kinds[k.Name]; dup || k.Name == "" || k.Infer == nil {
 		panic("op: kind registered twice or incomplete: " + k.Name)

@@ -28,13 +28,13 @@ func inferTranspose(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
 	y := npu.Shape{}
 	for i, p := range slices.Sorted(slices.Values(perm)) {
 		if len(perm) != len(x) || p != i {
-			c.failf("perm %v is no permutation of the %d axes of x %v", perm, len(x), x)
+			c.failf("perm %v is not a permutation of the %d axes of x %v", perm, len(x), x)
 			return nil, c.err
 		}
 		y = append(y, x[perm[i]])
 	}
 	if len(perm) != len(x) {
-		c.failf("perm %v is no permutation of the %d axes of x %v", perm, len(x), x)
+		c.failf("perm %v is not a permutation of the %d axes of x %v", perm, len(x), x)
 	}
 	return c.done(npu.Desc{Shape: y, DType: in[0].DType})
 }

@@ -52,7 +52,7 @@ func gradReduce(t Tape, c Call) ([]Ref, error) {
 	if t := x.Desc().DType; dy.Desc().DType != t {
 		dy = r.do(npu.Convert, npu.Attrs{"dtype": t.String()}, dy)
 	}
-	if !leading || c.Attrs.Str("fn") == "max" { // else broadcasting aligns by itself
+	if !leading || c.Attrs.Str("fn") == "max" { // otherwise broadcasting aligns the axes
 		dy = r.reshape(dy, kept)
 	}
 	switch c.Attrs.Str("fn") {

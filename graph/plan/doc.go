@@ -5,7 +5,7 @@
 // # Stages
 //
 //	Graph    what a model was lowered to (graph.Builder.Lower): plain calls on plain float32 tensors
-//	Prune    drops calls that nobody needs
+//	Prune    drops unused calls
 //	Recompute (where asked for) keeps of each block what others read, and puts copies of the rest before the
 //	         backward pass that needs it
 //	Fuse     merges calls where the target has a kernel for the whole: batchnorm+relu, batchnorm+add+relu, their

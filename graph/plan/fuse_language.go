@@ -38,7 +38,7 @@ func sumIntoRMSNorm(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
 	norm.Attrs = with(norm.Attrs, "add")
 	norm.In = []ID{add.In[0], norm.In[1], add.In[1]}
 	norm.Out = append(norm.Out[:2:2], add.Out[0])
-	r.move(i, a) // where the sum stood, for its readers may stand before the norm
+	r.move(i, a) // in the sum's position, because the sum's readers may precede the norm
 	return true
 }
 

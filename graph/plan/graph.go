@@ -9,7 +9,7 @@ import (
 // ID names a Value of a Graph: its index in Graph.Values.
 type ID int
 
-// None is the ID of no value: an output that nobody asked for, a parameter without a gradient.
+// None is the ID of no value: an output that was not requested, a parameter without a gradient.
 const None ID = -1
 
 // Role says who owns a value's memory and when it changes.

@@ -10,7 +10,7 @@ import (
 
 // layouter walks the graph once in order and asks the target, op by op, which layouts it wants.
 //
-// Note [virtual converts]: a Convert call of the graph makes no step by itself. Its result is materialised when a
+// Note [virtual converts]: a Convert call of the graph does not make a step. Its result is materialised when a
 // kernel reads it, in the layout that this kernel wants, straight from the source: one pass instead of a cast and a reorder.
 //
 // Note [master layout]: a parameter's own layout is decided last: it is the one that its gradient's kernel writes, so that
@@ -231,7 +231,7 @@ func (l *layouter) owned(id ID) ID {
 	return out
 }
 
-// params decides master layouts and gives every gradient memory of its own. Note [master layout].
+// params decides master layouts and gives every gradient its own memory. Note [master layout].
 func (l *layouter) params() {
 	for _, tr := range l.g.Trained {
 		v := l.home[tr.Param]

@@ -102,7 +102,7 @@ type Options struct {
 	// Constant promises that weights do not change from run to run, so that what is made of them alone is made once and kept: for generation.
 	Constant bool
 	NoFuse   bool // for comparisons
-	NoReuse  bool // every tensor its own memory, for tests
+	NoReuse  bool // gives every tensor its own memory, for tests
 }
 
 // Build plans a graph for a target: all stages in order. The graph is not changed.

@@ -1,7 +1,7 @@
 package plan
 
 // Prune drops every call none of whose results reaches an output, a gradient or a state, and unnames results that
-// nobody reads. Values keep their IDs.
+// nothing reads. Values keep their IDs.
 func Prune(g *Graph) {
 	need := make([]bool, len(g.Values))
 	for _, o := range g.Outputs {

@@ -8,7 +8,7 @@ import (
 
 // Recompute trades time for memory (Chen et al., arXiv 1604.06174): of each block only the values that other blocks read are kept; what the
 // backward pass needs beside them is computed again, by copies of the block's calls, right before the first call of the backward pass that needs any of it.
-// The numbers are the same, bit by bit, for the copies are the same ops on the same values.
+// The numbers are the same, bit by bit, because the copies are the same ops on the same values.
 func Recompute(g *Graph) error {
 	r := &recompute{g: g, rewriter: newRewriter(g), before: map[int][]Call{}}
 	for i, c := range g.Calls {
@@ -117,7 +117,7 @@ func (r *recompute) block(name string) error {
 	return nil
 }
 
-// copyOf repeats a call, as part of the backward pass, with results of its own; what leaves the block is still there and needs none.
+// copyOf repeats a call, as part of the backward pass, with its own results; what leaves the block is still in memory and needs no copy.
 func (r *recompute) copyOf(i int, again map[ID]ID, leaves func(ID) bool) Call {
 	c := r.g.Calls[i]
 	c.Back, c.In, c.Out = true, append([]ID{}, c.In...), append([]ID{}, c.Out...)

@@ -91,7 +91,7 @@ func TestForbiddenStrings(t *testing.T) {
 	})
 }
 
-// helpers are packages without an example of their own: commands, test suites, what is inside another package.
+// helpers are packages that need no example: commands, test suites, what is inside another package.
 var helpers = regexp.MustCompile(`^(cmd|bench|examples|internal)/|^graph/graphtest$|^ddp/comm/commtest$|^train/checkpoint/faultfs$|^npu/cpu/(dnnl|kern)$|^train/data/images/turbojpeg$|^ddp/comm/reduce$`)
 
 // Every package has a manual in doc.go, and an example that is run.

@@ -46,7 +46,7 @@ func (c *call) optOut(i, n int) []float64 {
 	return x
 }
 
-// rawIn and rawOut are the bytes; rawOut is nil where nobody wants the output.
+// rawIn and rawOut are the bytes; rawOut is nil for an unused output.
 func (c *call) rawIn(i int) []byte  { return c.args[i] }
 func (c *call) rawOut(i int) []byte { return c.args[len(c.op.In)+i] }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// checker holds the first complaint about an op. A rule returns early where going on would index what is not there.
+// checker holds the first complaint about an op. A rule returns early where it would otherwise index out of range.
 type checker struct {
 	op  npu.Op
 	err error

@@ -125,7 +125,7 @@ func (d *device) Bytes(t npu.Desc) (int64, error) {
 	return t.PlainBytes(), nil
 }
 
-// Close stops the streams. Buffers are garbage once nobody holds them.
+// Close stops the streams. Buffers are collected when nothing refers to them.
 func (d *device) Close() error {
 	d.mu.Lock()
 	d.closed = true

@@ -11,7 +11,7 @@
 //
 // A single op on host memory:
 //
-//	err := ref.Run(op, [][]byte{x, w, y}) // inputs then outputs, nil for an output that nobody wants
+//	err := ref.Run(op, [][]byte{x, w, y}) // inputs then outputs, nil for an unused output
 //
 // [Check] says whether an op is well formed (number, shapes and dtypes of its arguments against its attributes) and is what
 // Choose and Compile call; other devices may use it for the same purpose. A wrong op gives an error that names the kind and the shapes.

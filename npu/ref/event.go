@@ -18,7 +18,7 @@ type event struct {
 	got  uint64
 	at   time.Duration
 	err  error         // of the stream that reached it
-	wake chan struct{} // closed and replaced at every reach; nil while nobody waits
+	wake chan struct{} // closed and replaced at every reach; nil while no one waits
 }
 
 var _ npu.Event = (*event)(nil)
@@ -47,7 +47,7 @@ func (s *stream) Record(e npu.Event) error {
 		return nil
 	}})
 	if err != nil {
-		ev.reach(n, err) // nobody else will
+		ev.reach(n, err) // no one else will
 	}
 	return err
 }

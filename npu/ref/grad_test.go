@@ -18,7 +18,7 @@ type gradCase struct {
 	by     []int          // inputs of fwd that bwd differentiates by
 	gets   []int          // outputs of bwd with those gradients
 	source []string       // inputs of bwd: in0, in1 … of fwd, out0 …, d (gradient of out0)
-	ints   map[int][]byte // the inputs that are no floats
+	ints   map[int][]byte // inputs of integer type
 }
 
 func d64(shape ...int) npu.Desc { return npu.D(npu.F64, shape...) }

@@ -147,7 +147,7 @@ func TestSeesNothing(t *testing.T) {
 	wantF32(t, dq, 0, 0, 0, 0)
 }
 
-// TestResidualIsRounded: rmsnorm normalises what it gives out as the sum, not the sum before rounding.
+// TestResidualIsRounded: rmsnorm normalises the sum that it outputs, not the sum before rounding.
 func TestResidualIsRounded(t *testing.T) {
 	x := npu.D(npu.BF16, 1, 2)
 	op := npu.Op{

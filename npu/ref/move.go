@@ -42,7 +42,7 @@ func checkTranspose(c *checker) {
 		y = append(y, x[p])
 	}
 	if len(y) != len(x) || len(perm) != len(x) {
-		c.fail("perm %v is no permutation of the axes of %v", perm, x)
+		c.fail("perm %v is not a permutation of the axes of %v", perm, x)
 		return
 	}
 	if c.outShapes(y) {

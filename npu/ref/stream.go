@@ -12,7 +12,7 @@ import (
 // stream is one goroutine with a queue.
 //
 // After an error the stream skips work, as it would compute on garbage, until Sync has reported the error; events are still reached (carrying
-// the error to whoever waits for them), so that nobody hangs.
+// the error to their waiters), so that none hangs.
 type stream struct {
 	dev  *device
 	name string

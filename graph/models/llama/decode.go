@@ -5,7 +5,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Step is what a Llama reads while it writes: for each of B texts up to S new tokens and their places in the text, from 0. A place of -1 is no token: it is
+// Step is the input of a Llama during generation: for each of B texts up to S new tokens and their places in the text, from 0. A place of -1 is no token: it is
 // neither stored nor read. Last is the index, within the S tokens, of each text's newest one.
 type Step struct {
 	Tokens *graph.Node // i32[B S]

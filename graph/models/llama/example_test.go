@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 )
 
-// A Llama of one's own, small enough for plain Go, reads the first scenes of Shakespeare for a few steps.
+// A small custom Llama trains for a few steps on the opening of Shakespeare.
 func ExampleConfig_Loss() {
 	const data = "../../../recipes/data/"
 	tok, err := tokenizer.Open(data + "stories260k/tok512.bin")

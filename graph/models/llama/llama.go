@@ -15,7 +15,8 @@ type Weights struct {
 	NoDepth bool    // the projections back start like all others
 }
 
-// Batch is what a Llama reads. Tokens is i32[B S]; Segments, i32[B S] or nil, keeps documents in a sequence apart: a token sees those of its own number only.
+// Batch is what a Llama reads. Tokens is i32[B S]; Segments, i32[B S] or nil, keeps documents in a sequence apart: a token attends only to
+// tokens of the same segment.
 type Batch struct{ Tokens, Segments *graph.Node }
 
 // Loss adds the network and the cross-entropy of its prediction of targets i32[B S]; targets of -100 do not count. It gives the sum over the

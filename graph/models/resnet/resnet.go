@@ -72,7 +72,7 @@ func Build(b *graph.Builder, x *graph.Node, cfg Config) *graph.Node {
 	return nn.Linear{Out: c.Classes}.Apply(b, "fc", b.GlobalAvgPool(c.stages(b, x)[4]))
 }
 
-// Stages adds the network without its classifier and returns what the stem and each of the four stages put out: features for a head of one's own. Their
+// Stages adds the network without its classifier and returns what the stem and each of the four stages put out: features for a custom head. Their
 // channels are Width, then 1, 2, 4 and 8 times Width (with bottlenecks four times as many). Without SmallStem their sides are 4, 4, 8, 16 and 32 times
 // shorter than those of x, with it 1, 1, 2, 4 and 8 times.
 func Stages(b *graph.Builder, x *graph.Node, cfg Config) [5]*graph.Node {
