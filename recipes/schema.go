@@ -45,6 +45,7 @@ type Model struct {
 	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file, a checkpoint folder, and for a llama a Hugging Face folder, one with Meta's names, or a .bin of llama2.c. Looked for beside the recipe, then in the working directory, then among bundled data (stories260k). Empty: random weights."`
 	InitHelp         string  `toml:"init_help" default:"" doc:"What to do when init_from is not there, as the commands that get it; the error message ends with it."`
 	InitPartial      bool    `toml:"init_partial" default:"false" doc:"Parameters that init_from lacks, or has in another shape, keep their random start (a new classifier). Otherwise they are an error."`
+	InitIgnore       string  `toml:"init_ignore" default:"" doc:"Tensors that the weights may hold without the model having them, as names or patterns with *, separated by spaces (fc.* or just *). They are left out and named in the log. Any other tensor that the model lacks is an error, in init_from, on resume and in eval: it tells that the weights are another model's."`
 }
 
 // Llama is the section [llama].

@@ -66,7 +66,12 @@ type Config struct {
 	ResumeFrom  string // a checkpoint directory, or a directory of checkpoints; it must exist
 	InitFrom    string // what to take weights from at step 0: a safetensors file, a checkpoint, or what Weights opens
 	InitPartial bool   // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
-	RecipeText  string // stored in checkpoints
+	// InitIgnore are patterns of tensors, such as "fc.*" or "*", that InitFrom and a checkpoint may hold without the model having them. Any other is an error: it
+	// tells that they are another model's.
+	InitIgnore []string
+	// Recognise guesses from the names of tensors whose weights they are, for the message where they do not fit; nil: no guess.
+	Recognise  func(names []string) string
+	RecipeText string // stored in checkpoints
 	// Weights opens InitFrom; nil: safetensors, one file or a set, and checkpoints.
 	Weights func(path string) (Weights, error)
 	// Beside are small files by name that checkpoints hold too, so that other programs can read the weights: config.json, the tokenizer.
@@ -143,6 +148,9 @@ func (c *Config) validate() error {
 	if c.Optim.Rule == "" {
 		need(false, "no optimizer\nhint: train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
 	} else if err := c.Optim.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := checkPatterns(c.InitIgnore); err != nil {
 		errs = append(errs, err)
 	}
 	if err := c.Scaler.Validate(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -125,20 +126,18 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 		return fmt.Errorf("train: initial weights: %w", err)
 	}
 	defer set.Close()
-	var faults, kept []string
-	read := 0
-	for _, x := range t.model() {
-		shape, ok := set.Shape(x.name)
-		why := ""
-		switch {
-		case !ok:
-			why = x.name + " is missing"
-		case !npu.Shape(shape).Equal(x.desc.Shape):
-			why = fmt.Sprintf("%s is %v there, %v in the model", x.name, shape, x.desc.Shape)
+	names, model := set.Names(), t.model()
+	f := fitting(model, names, set.Shape, t.cfg.InitIgnore)
+	partial := t.cfg.InitPartial && len(f.kept) < len(model)
+	if faults := f.faults(partial); faults != "" {
+		hint := "model and weights must be the same network; for a new classifier set init_partial"
+		if len(f.surplus) > 0 {
+			hint += "; what may be left out is named by init_ignore"
 		}
-		if why != "" {
-			kept = append(kept, x.name)
-			faults = append(faults, why)
+		return t.misfit(path, names, faults, hint)
+	}
+	for _, x := range model {
+		if slices.Contains(f.kept, x.name) {
 			continue
 		}
 		v := make([]float32, x.desc.Shape.Elems())
@@ -148,15 +147,19 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 		if err := t.mover.In(ctx, x.at, x.desc, floatBytes(v)); err != nil {
 			return fmt.Errorf("train: initial value of %q: %w", x.name, err)
 		}
-		read++
 	}
-	if len(faults) > 0 && (!t.cfg.InitPartial || read == 0) {
-		return fmt.Errorf("train: %s does not fit the model: %s\nhint: allow a partial fit where that is meant, as for a new classifier", path, strings.Join(shorten(faults, 6), "; "))
+	if len(f.kept) > 0 && t.comm.Rank() == 0 {
+		slog.Warn("not in the initial weights, started anew", "file", path, "parameters", strings.Join(shorten(f.kept, 12), " "))
 	}
-	if len(kept) > 0 && t.comm.Rank() == 0 {
-		slog.Warn("not in the initial weights, started anew", "file", path, "parameters", strings.Join(shorten(kept, 12), " "))
-	}
+	t.sayIgnored(path, f.ignored)
 	return nil
+}
+
+// sayIgnored names the tensors of a file that are left out because the configuration allows it.
+func (t *Trainer) sayIgnored(file string, names []string) {
+	if len(names) > 0 && t.comm.Rank() == 0 {
+		slog.Warn("tensors that the model does not have are left out", "file", file, "count", len(names), "tensors", strings.Join(shorten(names, 12), " "))
+	}
 }
 
 func shorten(s []string, n int) []string {

@@ -262,18 +262,26 @@ func (t *Trainer) warnChanged(st checkpoint.State) {
 
 // read sets tensors from a file of the checkpoint.
 func (t *Trainer) read(ctx context.Context, ck *checkpoint.Checkpoint, file string, ts []tensor) error {
-	if len(ts) == 0 {
+	f := ck.File(file)
+	if f == nil && len(ts) == 0 {
 		return nil
 	}
-	f := ck.File(file)
 	if f == nil {
 		return fmt.Errorf("it has no %s\nhint: was it made with another optimizer?", file)
 	}
+	var names []string
+	for _, x := range f.Tensors() {
+		names = append(names, x.Name)
+	}
+	fit := fitting(ts, names, func(name string) ([]int, bool) {
+		s, ok := f.Lookup(name)
+		return intsOf(s.Shape), ok
+	}, t.cfg.InitIgnore)
+	if faults := fit.faults(false); faults != "" {
+		return t.misfit(file, names, faults, "model and optimizer must be those of the checkpoint; to start from its weights alone use init_from")
+	}
+	t.sayIgnored(file, fit.ignored)
 	for _, x := range ts {
-		st, ok := f.Lookup(x.name)
-		if !ok || !npu.Shape(intsOf(st.Shape)).Equal(x.desc.Shape) {
-			return fmt.Errorf("%s: %s of shape %v is not in it\nhint: model and optimizer must be those of the checkpoint; to start from its weights alone use init_from", file, x.name, x.desc.Shape)
-		}
 		v, err := f.Float32s(x.name)
 		if err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 
 // Weights are tensors by name, in whatever format they lie. Values come as float32, row-major, under the model's own names and in its own order of rows.
 type Weights interface {
+	// Names are all tensors that are there, also those that no model takes.
+	Names() []string
 	Shape(name string) (shape []int, ok bool)
 	Read(name string, dst []float32) error
 	Close() error

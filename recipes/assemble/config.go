@@ -10,6 +10,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/graph/models/resnet"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/recipes"
@@ -60,8 +61,8 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		Same:    []comm.Item{{Name: "recipe", Text: r.Fingerprint()}},
 		Workers: r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
-		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, RecipeText: r.String(),
-		Recompute: r.Train.Recompute == "layer", CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
+		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore), RecipeText: r.String(),
+		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
 	if c.Threads == 0 {
 		c.Threads = rank.Threads
