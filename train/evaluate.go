@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/train/data"
 )
@@ -16,58 +18,101 @@ import (
 // perplexity is the name of the exponential of the mean loss, where that is a negative log-likelihood.
 const perplexity = "perplexity"
 
+// evalError is a failure of an evaluation that all ranks know of, at the same point: the training itself is sound, and can still be saved.
+type evalError struct{ error }
+
+func (e *evalError) Unwrap() error { return e.error }
+
 // evaluate runs the held-out samples once, each exactly once over all ranks, and divides sums by counts. Batches that are short, or
 // empty on a rank that has nothing left, carry labels that do not count. It reports whether somebody asked to stop meanwhile; the
 // result is nil then.
 func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bool, err error) {
 	begin := time.Now()
-	p := t.eval
 	if err := t.held.Seek(data.State{}); err != nil {
 		return nil, false, err
 	}
 	if err := t.shareStatistics(ctx); err != nil {
 		return nil, false, err
 	}
-	var mine sums
+	mine := held{sums: sums{metrics: make([]float64, len(t.eval.net.metrics))}} // also of a rank that gets no sample
 	for {
-		b, err := t.held.Next(ctx)
-		if errors.Is(err, io.EOF) {
+		b, failed := t.held.Next(ctx)
+		if errors.Is(failed, io.EOF) {
 			break
 		}
-		if err != nil {
-			return nil, false, fmt.Errorf("train: rank %d: evaluation after step %d: %w", t.comm.Rank(), t.step, err)
+		if failed == nil {
+			failed = t.evalBatch(ctx, b, &mine)
 		}
-		if err := t.evalBatch(ctx, b, &mine); err != nil {
-			return nil, false, err
+		if failed != nil {
+			failed = fmt.Errorf("train: rank %d: evaluation after step %d: %w", t.comm.Rank(), t.step, failed)
 		}
-		// All ranks have the same number of batches, so they can also stop together.
-		v, err := t.eng.Agree(ctx, ddp.Vote{Stop: t.stop.Load()})
-		if err != nil || len(v.Stop) > 0 {
-			return nil, len(v.Stop) > 0, err
+		// All ranks have the same number of batches, so they can also stop, or fail, together.
+		v, err := t.eng.Agree(ctx, ddp.Vote{Stop: t.stop.Load(), Failed: failed != nil})
+		switch {
+		case err != nil:
+			return nil, false, errors.Join(failed, err)
+		case len(v.Failed) > 0:
+			return nil, false, t.failTogether(ctx, v.Failed, failed)
+		case len(v.Stop) > 0:
+			return nil, true, nil
 		}
 	}
-	v, err := t.eng.Agree(ctx, ddp.Vote{Count: mine.count, LossSum: mine.loss, Sums: append([]float64{}, mine.metrics...)})
-	if err != nil {
+	if out, err = t.evalResult(ctx, &mine); err != nil {
 		return nil, false, err
 	}
-	if v.Count == 0 {
-		return nil, false, fmt.Errorf("train: evaluation counted no item of %s", t.cfg.Eval.Name())
-	}
-	out = map[string]float64{"loss": v.LossSum / v.Count, "items": v.Count}
-	if p.net.items.Likelihood {
-		out[perplexity] = math.Exp(out["loss"])
-	}
-	for i, name := range p.net.metrics {
-		if i < len(v.Sums) {
-			out[name] = v.Sums[i] / v.Count
-		}
-	}
-	t.lastEv, t.evaluated = out, t.step
+	t.lastEv, t.evaluated, t.owed = out, t.step, false
 	t.emitEval(out, time.Since(begin))
 	return out, false, nil
 }
 
-func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *sums) error {
+// held is what this rank's share of the held-out samples came to.
+type held struct {
+	sums
+	bad []int // samples of the first batch whose loss or metrics are not finite
+}
+
+// evalResult brings the sums of all ranks together.
+func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float64, error) {
+	v, err := t.eng.Agree(ctx, ddp.Vote{Count: mine.count, LossSum: mine.loss, Sums: mine.metrics, NonFinite: mine.bad != nil})
+	if err != nil {
+		return nil, err
+	}
+	place := fmt.Sprintf("train: rank %d: evaluation after step %d", t.comm.Rank(), t.step)
+	if len(v.NonFinite) > 0 {
+		samples := ""
+		if mine.bad != nil {
+			samples = fmt.Sprintf("; first in the batch of samples %v", mine.bad)
+		}
+		err := fmt.Errorf("%s: the loss or a metric on %s is not finite on ranks %v%s\n"+
+			"hint: lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples", place, t.cfg.Eval.Name(), v.NonFinite, samples)
+		return nil, &evalError{launch.WithCode(launch.ExitNumerics, err)}
+	}
+	if v.Count == 0 {
+		return nil, &evalError{fmt.Errorf("%s counted no item of %s", place, t.cfg.Eval.Name())}
+	}
+	out := map[string]float64{"loss": v.LossSum / v.Count, "items": v.Count}
+	if t.eval.net.items.Likelihood {
+		out[perplexity] = math.Exp(out["loss"])
+	}
+	for i, name := range t.eval.net.metrics {
+		out[name] = v.Sums[i] / v.Count
+	}
+	return out, nil
+}
+
+// failTogether ends an evaluation on all ranks for what the first of the failed ones met.
+func (t *Trainer) failTogether(ctx context.Context, ranks []int, mine error) error {
+	reason, err := t.reason(ctx, ranks[0], mine)
+	if err != nil {
+		return errors.Join(mine, err)
+	}
+	if mine == nil {
+		mine = reason
+	}
+	return &evalError{mine}
+}
+
+func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *held) error {
 	defer b.Release()
 	p := t.eval
 	if b.Valid == 0 {
@@ -89,8 +134,11 @@ func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *sums) error 
 		return err
 	}
 	if err := t.stream.Sync(ctx); err != nil { // host waits for device: sums of the batch
-		return t.where(err)
+		return err
 	}
-	p.add(to, 0, b.Valid)
+	p.add(&to.sums, 0, b.Valid)
+	if to.bad == nil && !to.finite() {
+		to.bad = slices.DeleteFunc(slices.Clone(b.Indices), func(i int) bool { return i < 0 })
+	}
 	return nil
 }

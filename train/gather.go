@@ -2,9 +2,12 @@ package train
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/data"
 )
@@ -89,25 +92,42 @@ func (t *Trainer) shareStatistics(ctx context.Context) error {
 
 // tell sends a short text from rank 0 to all.
 func (t *Trainer) tell(ctx context.Context, text string) (string, error) {
-	const room = 1024
-	b := make([]byte, room)
-	if t.comm.Rank() == 0 {
-		if len(text) >= room {
-			return "", fmt.Errorf("train: %q is too long to be told to the other ranks", text)
-		}
-		b[0] = byte(len(text))
-		b[1] = byte(len(text) >> 8)
-		copy(b[2:], text)
+	if len(text) > telling {
+		return "", fmt.Errorf("train: %q is too long to be told to the other ranks", text)
+	}
+	_, text, err := t.broadcast(ctx, 0, 0, text)
+	return text, err
+}
+
+// reason tells all ranks what one of them failed at, with its exit code. Its own error is mine on that rank.
+func (t *Trainer) reason(ctx context.Context, rank int, mine error) (error, error) {
+	text := ""
+	if mine != nil {
+		text = mine.Error()
+	}
+	code, text, err := t.broadcast(ctx, rank, launch.ExitCode(mine), text[:min(len(text), telling)])
+	if err != nil {
+		return nil, err
+	}
+	return launch.WithCode(code, errors.New(text)), nil
+}
+
+// telling is the length of the longest text that one rank tells the others.
+const telling = 4096
+
+// broadcast sends a small number and a text from one rank to all.
+func (t *Trainer) broadcast(ctx context.Context, from, code int, text string) (int, string, error) {
+	b := make([]byte, 4+telling)
+	if t.comm.Rank() == from {
+		binary.LittleEndian.PutUint16(b, uint16(code))
+		binary.LittleEndian.PutUint16(b[2:], uint16(len(text)))
+		copy(b[4:], text)
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
 	defer cancel()
-	h, err := t.comm.Broadcast(ctx, comm.Host(b, npu.U8), 0)
-	if err == nil {
-		err = h.Wait(ctx)
+	if err := comm.Wait(ctx)(t.comm.Broadcast(ctx, comm.Host(b, npu.U8), from)); err != nil {
+		return 0, "", fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)
 	}
-	if err != nil {
-		return "", fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)
-	}
-	n := int(b[0]) | int(b[1])<<8
-	return string(b[2 : 2+n]), nil
+	n := int(binary.LittleEndian.Uint16(b[2:]))
+	return int(binary.LittleEndian.Uint16(b)), string(b[4:][:n]), nil
 }

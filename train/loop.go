@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 )
@@ -15,8 +16,8 @@ var ErrStopped = launch.WithCode(launch.ExitStopped, fmt.Errorf("stopped on requ
 //
 //	open      device, model, plan, buckets, memory, weights (new, given, or those of a checkpoint), data
 //	step      micro-batches forward and backward while buckets are reduced; one vote; one update
-//	evaluate  when due: held-out samples, each exactly once over all ranks
 //	save      when due, at the end, and when somebody asked to stop
+//	evaluate  when due, after the checkpoint, which a failure here does not cost: held-out samples, each exactly once over all ranks
 //
 // The error of a run that was stopped is ErrStopped; any other is tried to be told to the other ranks before Run returns.
 func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
@@ -28,10 +29,20 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		return res, err
 	}
 	t.emitStart()
-	if t.step >= t.total {
-		return t.already(ctx)
-	}
-	for t.step < t.total {
+	res.Steps, res.Eval = t.step, t.lastEv
+	for {
+		if t.owed { // after the step before, or by the checkpoint that the run resumed from
+			if res.Eval, res.Stopped, err = t.evaluate(ctx); err != nil {
+				return res, t.keep(ctx, err)
+			}
+			t.note(ctx)
+		}
+		if res.Stopped {
+			return res, t.stopped(ctx)
+		}
+		if t.step >= t.total {
+			return res, nil
+		}
 		r, err := t.trainStep(ctx)
 		if err != nil {
 			return res, err
@@ -47,44 +58,53 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 				return res, launch.WithCode(launch.ExitInternal, err)
 			}
 		}
-		stop := r.stop
-		if !stop && t.evalDue() {
-			if res.Eval, stop, err = t.evaluate(ctx); err != nil {
-				return res, err
-			}
+		t.owed = t.evalDue()
+		last := t.step == t.total
+		if res.Stopped = r.stop && (t.owed || !last); res.Stopped {
+			return res, t.stopped(ctx)
 		}
-		switch {
-		case stop && !t.complete():
-			res.Stopped = true
-			if err := t.save(ctx, true); err != nil {
-				return res, err
-			}
-			return res, ErrStopped
-		case t.step == t.total, t.due(t.cfg.SaveEvery):
-			if err := t.save(ctx, t.step == t.total); err != nil {
+		if last || t.due(t.cfg.SaveEvery) {
+			if err := t.save(ctx, last); err != nil {
 				return res, err
 			}
 		}
 	}
-	return res, nil
 }
 
-// complete says whether nothing is left to do: a run that was stopped in its last step still lacks its evaluation.
-func (t *Trainer) complete() bool {
-	return t.step >= t.total && (t.eval == nil || t.evaluated == t.step)
+// note adds the evaluation to the checkpoint of its step, so that a run that resumes from there need not repeat it.
+func (t *Trainer) note(ctx context.Context) {
+	if t.comm.Rank() != 0 || t.saved != t.step || t.evaluated != t.step {
+		return
+	}
+	if err := t.saver.Evaluated(ctx, t.savedName, t.lastEv); err != nil {
+		slog.Warn("a run that resumes from this checkpoint repeats its evaluation", "reason", err)
+	}
 }
 
-// already ends a run that went on from the checkpoint of its last step: only the evaluation may be missing.
-func (t *Trainer) already(ctx context.Context) (Result, error) {
-	res := Result{Steps: t.step, Eval: t.lastEv}
-	if t.complete() {
-		return res, nil
+// stopped saves the step that the run ends after, unless its checkpoint is there already.
+func (t *Trainer) stopped(ctx context.Context) error {
+	if t.saved != t.step {
+		if err := t.save(ctx, true); err != nil {
+			return err
+		}
 	}
-	var err error
-	if res.Eval, res.Stopped, err = t.evaluate(ctx); err == nil && res.Stopped {
-		err = ErrStopped
+	return ErrStopped
+}
+
+// keep ends a run whose evaluation failed: it saves the step that was evaluated, unless its checkpoint is there already. The checkpoint says that the
+// evaluation is still owed, so the next run begins with it.
+func (t *Trainer) keep(ctx context.Context, failed error) error {
+	var all *evalError
+	if t.saver == nil || !errors.As(failed, &all) { // an error of one rank: the others are not here
+		return failed
 	}
-	return res, err
+	if t.saved != t.step {
+		if err := t.save(ctx, true); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	return fmt.Errorf("%w\nhint: the training is kept: the checkpoint of step %d is in %s; the same command runs the evaluation again",
+		failed, t.step, t.saver.Root())
 }
 
 // use lets Run or Evaluate be called once.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
@@ -33,6 +34,11 @@ type outPtr struct {
 type sums struct {
 	loss, count float64
 	metrics     []float64
+}
+
+// finite says whether every sum is a number and below infinity.
+func (s *sums) finite() bool {
+	return !slices.ContainsFunc(append([]float64{s.loss, s.count}, s.metrics...), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
 
 func newPass(net *network, prog *graph.Program, rows int) *pass {

@@ -24,7 +24,7 @@ import (
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // save writes a checkpoint: rank 0 writes, and the others wait for its word. A full disk, or any other trouble with storage, is a warning: the older checkpoints are untouched and
-// training goes on; with must it is an error, for then nothing will come after.
+// training continues; with must it is an error, for then nothing will come after.
 func (t *Trainer) save(ctx context.Context, must bool) error {
 	if t.saver == nil {
 		if must && t.step < t.total && t.comm.Rank() == 0 {
@@ -43,6 +43,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 		case err != nil:
 			failed = err
 		default:
+			t.savedName = saved.Name
 			t.emitSaved(saved)
 		}
 	}
@@ -51,6 +52,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 		return err
 	}
 	if len(v.Failed) == 0 {
+		t.saved = t.step
 		return nil
 	}
 	if failed == nil {
@@ -62,7 +64,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	if must {
 		return launch.WithCode(launch.ExitStorage, failed)
 	}
-	slog.Error("checkpoint failed; the older ones are untouched and training goes on", "step", t.step, "reason", failed)
+	slog.Error("checkpoint failed; the older ones are untouched and training continues", "step", t.step, "reason", failed)
 	return nil
 }
 
@@ -78,13 +80,11 @@ func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Con
 		DataSamples: int64(t.cfg.Data.Len()),
 		Version:     Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
-		Fingerprints: map[string]string{"settings": t.cfg.settings()},
+		EvaluationDue: t.owed,
+		Fingerprints:  map[string]string{"settings": t.cfg.settings()},
 	}
 	if f, err := t.cfg.Data.Fingerprint(); err == nil {
 		st.Fingerprints["data"] = f
-	}
-	if t.evaluated == t.step { // else they are another model's
-		st.Metrics = t.lastEv
 	}
 	file := func(name string, ts []tensor) checkpoint.TensorFile {
 		by := map[string]tensor{}
@@ -160,6 +160,9 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	defer ck.Close()
 	if err := t.restore(ctx, ck); err != nil {
 		return false, fmt.Errorf("train: resume from %s: %w", ck.Path, err)
+	}
+	if t.cfg.ResumeFrom == "" {
+		t.saved, t.savedName = t.step, ck.Name
 	}
 	if t.comm.Rank() == 0 {
 		slog.Info(t.found(ck.State), "checkpoint", ck.Path, "step", t.step, "place", t.at.String())
@@ -239,6 +242,8 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 	if st.Metrics != nil {
 		t.lastEv, t.evaluated = st.Metrics, t.step
 	}
+	// The evaluation comes after the checkpoint: a run that ended in between owes it.
+	t.owed = t.eval != nil && t.evaluated != t.step && (st.EvaluationDue || t.step >= t.total)
 	t.warnChanged(st)
 	return nil
 }

@@ -63,6 +63,9 @@ type Trainer struct {
 
 	lastEv    map[string]float64 // last evaluation
 	evaluated int                // the step after which that was
+	owed      bool               // the evaluation after the last step is due, and not yet done
+	saved     int                // the step whose checkpoint is the newest in the directory of this run; -1: none
+	savedName string             // its name, known to rank 0
 
 	afterStep  func(step int) // for tests
 	hostScale  [1]float32     // what is being copied to the device
@@ -80,7 +83,7 @@ type Result struct {
 
 // New checks a configuration. Nothing is opened before Run.
 func New(opts ...Option) (*Trainer, error) {
-	t := &Trainer{began: time.Now(), window: &telemetry.Window{}}
+	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1}
 	for _, o := range opts {
 		o(&t.cfg)
 	}

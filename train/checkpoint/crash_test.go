@@ -281,7 +281,7 @@ func TestFullDisk(t *testing.T) {
 			continue
 		}
 		var se *checkpoint.SaveError
-		if !errors.As(err, &se) || se.Step != 3 || !errors.Is(err, checkpoint.ErrNoSpace) || !strings.Contains(err.Error(), "training goes on") {
+		if !errors.As(err, &se) || se.Step != 3 || !errors.Is(err, checkpoint.ErrNoSpace) || !strings.Contains(err.Error(), "hint: free space") {
 			t.Errorf("full from operation %d on: error %v", n, err)
 		}
 		if got := fs.Files(); !slices.Equal(got, before) {

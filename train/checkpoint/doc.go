@@ -21,6 +21,7 @@
 //	    optimizer.safetensors  momentum and moments, by parameter name
 //	    state.json             step, epoch, place in the data, scaler, recipe: see State
 //	    MANIFEST.json          size and SHA-256 of each file, and a serial number; written last
+//	    evaluation.json        what an evaluation of these weights came to; added after the commit, may be missing
 //	  latest                   the name of the newest, for scripts; the loader does not trust it
 //
 // Tensors are stored by parameter name in plain row-major layout, whatever ranks, buckets and kernels looked like, so a checkpoint can be continued

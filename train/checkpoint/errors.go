@@ -27,7 +27,7 @@ type SaveError struct {
 func (e *SaveError) Error() string {
 	hint := ""
 	if errors.Is(e.Err, ErrNoSpace) {
-		hint = "\nhint: free space there, keep fewer checkpoints, or choose another directory; training goes on without this one"
+		hint = "\nhint: free space there, keep fewer checkpoints, or choose another directory"
 	}
 	return fmt.Sprintf("checkpoint: step %d was not saved to %s: %v%s", e.Step, e.Dir, e.Err, hint)
 }

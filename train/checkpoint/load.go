@@ -118,6 +118,9 @@ func (s *Store) Load(ctx context.Context, name string) (*Checkpoint, error) {
 			return nil, fmt.Errorf("checkpoint: %s: %w", info.Path, err)
 		}
 	}
+	if metrics := s.evaluated(name, m); metrics != nil {
+		c.State.Metrics = metrics
+	}
 	return c, nil
 }
 

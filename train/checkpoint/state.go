@@ -38,7 +38,9 @@ type State struct {
 	// Fingerprints name what must be equal for an exact resume: "model", "buckets", "data", ….
 	Fingerprints map[string]string  `json:"fingerprints,omitempty"`
 	Recipe       string             `json:"recipe,omitempty"`  // as resolved and run
-	Metrics      map[string]float64 `json:"metrics,omitempty"` // those that are finite
+	Metrics      map[string]float64 `json:"metrics,omitempty"` // of an evaluation of these weights, those that are finite; Load takes them from EvaluationFile where that exists
+	// EvaluationDue says that an evaluation of these weights was due when they were saved; it comes after the save, so it may be missing.
+	EvaluationDue bool `json:"evaluation_due,omitempty"`
 
 	// Extra is for state of consumers that this package does not know.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
@@ -54,10 +56,16 @@ func (s State) encode() ([]byte, error) {
 		return nil, fmt.Errorf("step %d and epoch %d must not be negative", s.Step, s.Epoch)
 	}
 	// JSON has no NaN, and a diverged metric must not cost the checkpoint.
-	s.Metrics = maps.Clone(s.Metrics)
-	maps.DeleteFunc(s.Metrics, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	s.Metrics = finite(s.Metrics)
 	raw, err := json.MarshalIndent(s, "", "  ")
 	return append(raw, '\n'), err
+}
+
+// finite is a copy without the numbers that JSON cannot hold.
+func finite(metrics map[string]float64) map[string]float64 {
+	metrics = maps.Clone(metrics)
+	maps.DeleteFunc(metrics, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	return metrics
 }
 
 func decodeState(raw []byte) (State, error) {

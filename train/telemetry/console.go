@@ -133,11 +133,11 @@ func (l *line) metrics(m []Metric) {
 
 func (c *Console) eval(e Eval) error {
 	l := &c.line
-	name := e.Name
-	if name == "" {
-		name = "eval"
+	title := "Eval after step "
+	if e.Name != "" {
+		title = "Eval " + e.Name + " after step "
 	}
-	l.start(c.id, "Eval "+name+" after step "+strconv.FormatInt(e.Step, 10))
+	l.start(c.id, title+strconv.FormatInt(e.Step, 10))
 	l.general("loss", e.Loss, 9)
 	l.metrics(e.Metrics)
 	if e.Of > 0 {
