@@ -174,26 +174,27 @@ func TestOneFailingRankEndsAll(t *testing.T) {
 		opts func(t *testing.T, rank int) []Option
 		want string
 		code int // of all ranks, 0: any
+		fail int // the rank that fails, whom the other blames; -1: both fail
 	}{
 		{"weights to start from", func(t *testing.T, rank int) []Option {
 			return []Option{func(c *Config) { c.InitFrom = []string{"", "/nowhere.safetensors"}[rank] }}
-		}, "nowhere", 0},
+		}, "nowhere", 0, 1},
 		{"checkpoint to go on from", func(t *testing.T, rank int) []Option {
 			return []Option{func(c *Config) { c.ResumeFrom = "/nowhere" }}
-		}, "nowhere", 0},
+		}, "nowhere", 0, -1},
 		{"training sample", func(t *testing.T, rank int) []Option {
 			return []Option{WithData(unreadable{images(t, 50), []int{-1, 30}[rank]}, 6)}
-		}, "on fire", 0},
+		}, "on fire", 0, 1},
 		{"held-out sample", func(t *testing.T, rank int) []Option {
 			return []Option{WithEval(unreadable{images(t, 21), []int{-1, 1}[rank]}, 2)}
-		}, "on fire", 0},
+		}, "on fire", 0, 1},
 		{"full disk", func(t *testing.T, rank int) []Option {
 			return []Option{WithCheckpoints(full(t), 0), func(c *Config) { c.Resume = false }}
-		}, "", launch.ExitStorage},
-		{"another length", func(t *testing.T, rank int) []Option { return []Option{WithSteps(6 + rank)} }, "length and intervals", 0},
+		}, "", launch.ExitStorage, 0},
+		{"another length", func(t *testing.T, rank int) []Option { return []Option{WithSteps(6 + rank)} }, "length and intervals", 0, -1},
 		{"weights that blow up", func(t *testing.T, rank int) []Option {
 			return []Option{WithLR(1e38), WithOptimizer(optim.Default(optim.SGD, 1)), WithCheckpoints(t.TempDir(), 1)}
-		}, "not finite", launch.ExitNumerics},
+		}, "not finite", launch.ExitNumerics, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, errs := together(t, 2, func(rank int) []Option {
@@ -203,6 +204,9 @@ func TestOneFailingRankEndsAll(t *testing.T) {
 			for r, err := range errs {
 				if err == nil || c.code != 0 && launch.ExitCode(err) != c.code {
 					t.Errorf("rank %d: exit code %d: %v", r, launch.ExitCode(err), err)
+				}
+				if c.fail >= 0 && (r == c.fail) != (launch.Blamed(err) == nil) {
+					t.Errorf("rank %d blames %v: %v", r, launch.Blamed(err), err)
 				}
 			}
 			if err := errors.Join(errs...); err != nil && !strings.Contains(err.Error(), c.want) {

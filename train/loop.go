@@ -136,8 +136,11 @@ func (t *Trainer) evalDue() bool {
 
 // finish tells the sinks how it ended, and the peers if it ended badly, and releases everything.
 func (t *Trainer) finish(err error) error {
-	if err != nil && err != ErrStopped && t.comm != nil {
-		t.comm.Abort(err)
+	if err != nil && err != ErrStopped {
+		launch.Report(err) // before the peers hear of it, for they may be gone first
+		if t.comm != nil {
+			t.comm.Abort(err)
+		}
 	}
 	t.emitEnd(err)
 	cerr := t.Close()

@@ -56,7 +56,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 		return nil
 	}
 	if failed == nil {
-		failed = fmt.Errorf("train: rank 0 could not write the checkpoint of step %d", t.step)
+		failed = launch.WithBlame(fmt.Errorf("train: rank 0 could not write the checkpoint of step %d", t.step), 0)
 	}
 	if len(v.NonFinite) > 0 {
 		return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the weights are beyond repair, and are not saved: %w\nhint: older checkpoints are good; lower the learning rate, lengthen the warm-up, or limit the gradient norm", t.comm.Rank(), t.step, failed))

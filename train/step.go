@@ -271,7 +271,8 @@ func (t *Trainer) nextBucket(ctx context.Context) (int, error) {
 func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 	_ = t.stream.Sync(ctx) // the batches are still being read
 	place, samples := "", ""
-	if slices.Contains(v.NonFinite, t.comm.Rank()) {
+	mine := slices.Contains(v.NonFinite, t.comm.Rank())
+	if mine {
 		if t.cfg.Accumulate == 1 { // else the inputs of the bad micro-batch are gone
 			if at, err := t.train.prog.FirstNonFinite(ctx, t.stream); err == nil && at != "" {
 				place = ", first in " + at
@@ -279,8 +280,12 @@ func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 		}
 		samples = "; samples of this rank:" + t.badSamples()
 	}
-	return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
+	err := launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
 		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), samples))
+	if !mine {
+		err = launch.WithBlame(err, v.NonFinite...)
+	}
+	return err
 }
 
 // badSamples lists the samples of the micro-batches whose loss is not finite.

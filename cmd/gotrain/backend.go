@@ -42,6 +42,7 @@ func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *t
 	}
 	t, err := train.New(train.WithConfig(cfg))
 	if err != nil && cfg.Comm != nil {
+		launch.Report(err)
 		cfg.Comm.Abort(err)
 		cfg.Comm.Close()
 	}

@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case msg != "":
 		fmt.Fprintf(stderr, "gotrain: %s\n", msg)
 	}
+	launch.Report(launch.WithCode(exitCode(err), err))
 	return exitCode(err)
 }
 

@@ -120,6 +120,9 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("comm: %s: rank %d is gone: %s", e.Call, e.Rank, e.Reason)
 }
 
+// Blames says that the failure is the peer's.
+func (e *PeerError) Blames() []int { return []int{e.Rank} }
+
 // TimeoutError says which ranks did not arrive in time.
 type TimeoutError struct {
 	Call    string
@@ -133,6 +136,9 @@ func (e *TimeoutError) Error() string {
 
 // Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
 func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+// Blames says that the failure is that of the missing ranks.
+func (e *TimeoutError) Blames() []int { return e.Missing }
 
 // MismatchError says that ranks called different collectives.
 type MismatchError struct {

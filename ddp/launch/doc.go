@@ -25,7 +25,14 @@
 //   - TERM, INT, USR1, USR2 and HUP are passed on, a second INT kills at once;
 //   - when a rank fails the others get TERM, and after a grace time the group is killed;
 //   - the first failure is the error that comes back: rank, host, process, exit code or signal, its last lines. A rank that
-//     gave up because a peer was gone (exit code 69) is never called first when another one failed by itself.
+//     gave up because a peer was gone is never called first when another one failed by itself.
+//
+// # Who failed first
+//
+// A rank that fails records its failure with [Report] before it tells its peers: time, exit code, reason, and the ranks that it blames. An error blames
+// ranks when it has a method Blames() []int (those of package ddp/comm do), or by [WithBlame]. The supervisor decides from the records of all ranks: the
+// first failure is the earliest that blames nobody; where all blame somebody, a blamed rank that had to be killed hung and is the first. A program that
+// records nothing is judged by when and how it ended; exit code 69 blames a peer then. Package train records by itself; a loop of your own calls Report.
 //
 // # Exit codes
 //

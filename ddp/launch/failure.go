@@ -17,6 +17,9 @@ type Outcome struct {
 	Signal syscall.Signal // 0 when it exited by itself
 	After  time.Duration  // since the start of the job
 	ByUs   bool           // the supervisor's own signal ended it
+	Record *Record        // what it said about its failure before it ended; nil when nothing
+
+	recorded time.Duration // when it said so, since the start of the job
 }
 
 // OK says whether the rank ended as it should: done, or stopped on request.
@@ -34,30 +37,6 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("exit code %d", o.Code)
 }
 
-// first picks the failure that caused the others. A rank that the supervisor itself ended comes last, and one that gave up with
-// ExitUnavailable, for a peer was gone, comes after one that failed by itself, even when it was noticed earlier. Among equals the earliest.
-func first(outs []Outcome) (Outcome, bool) {
-	class := func(o Outcome) int {
-		switch {
-		case o.ByUs:
-			return 2
-		case o.Code == ExitUnavailable:
-			return 1
-		}
-		return 0
-	}
-	best, found := Outcome{}, false
-	for _, o := range outs {
-		if o.OK() {
-			continue
-		}
-		if !found || class(o) < class(best) || class(o) == class(best) && o.After < best.After {
-			best, found = o, true
-		}
-	}
-	return best, found
-}
-
 // Failure is the error of a job in which a rank failed. Its exit code is that of the first rank that failed.
 type Failure struct {
 	Outcome
@@ -66,10 +45,18 @@ type Failure struct {
 	Rest []Outcome
 	// Why is set when the supervisor had to end the rank: what it waited for in vain.
 	Why string
+	// By is the rank that noticed the failure, where the failed rank itself could not say anything: it hung.
+	By *Outcome
 }
 
-// ExitCode is the first failed rank's; 124 when it had to be killed for not stopping in time.
+// ExitCode is the first failed rank's, or of the rank that noticed when it hung; 124 when it had to be killed for not stopping in time.
 func (f *Failure) ExitCode() int {
+	if f.By != nil {
+		return f.By.Code
+	}
+	if f.ByUs && f.Record != nil {
+		return f.Record.Code
+	}
 	if f.Why != "" {
 		return ExitTimeout
 	}
@@ -87,7 +74,7 @@ func (f *Failure) Error() string {
 	}
 	for _, o := range f.Rest {
 		then := "then"
-		if o.After < f.After {
+		if o.failedAfter() < f.failedAfter() {
 			then = "before"
 		}
 		if !o.OK() && o.ByUs {
@@ -101,12 +88,26 @@ func (f *Failure) Error() string {
 		}
 	}
 	fmt.Fprintf(&b, "launch: rank %d failed first: ", f.Rank)
-	if f.Why != "" {
+	var reason string
+	switch {
+	case f.By != nil:
+		fmt.Fprintf(&b, "it hung, says rank %d", f.By.Rank)
+		reason = f.By.Record.Reason
+	case f.Record != nil && f.ByUs:
+		fmt.Fprintf(&b, "exit code %d was due, but it did not end by itself", f.Record.Code)
+		reason = f.Record.Reason
+	case f.Record != nil:
+		b.WriteString(f.Outcome.String())
+		reason = f.Record.Reason
+	case f.Why != "":
 		b.WriteString(f.Why)
-	} else {
+	default:
 		b.WriteString(f.Outcome.String())
 	}
-	fmt.Fprintf(&b, " (host %s, pid %d, %.1fs after start)", f.Host, f.PID, f.After.Seconds())
+	fmt.Fprintf(&b, " (host %s, pid %d, %.1fs after start)", f.Host, f.PID, f.failedAfter().Seconds())
+	if reason != "" {
+		b.WriteString(": " + strings.TrimSpace(reason))
+	}
 	if h := f.hint(); h != "" {
 		b.WriteString("\nhint: " + h)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,138 +113,9 @@ type supervisor struct {
 type rank struct {
 	cmd  *exec.Cmd
 	tail tail
+	said records // about its failure
 	gone bool
 	pipe []*os.File // read ends
-}
-
-// start spawns all ranks or none.
-func (s *supervisor) start(done <-chan struct{}) error {
-	errc := make(chan error)
-	go func() {
-		// The kernel sends the parent-death signal when the *thread* that forked ends, and a child inherits that thread's
-		// processors: so one thread forks all ranks, and lives as long as they do. It is not unlocked: its processor mask is changed.
-		runtime.LockOSThread()
-		err := s.spawnAll()
-		errc <- err
-		<-done
-	}()
-	if err := <-errc; err != nil {
-		s.kill()
-		for _, r := range s.ranks {
-			r.cmd.Wait()
-		}
-		s.drain()
-		return err
-	}
-	// Only now may ranks be reaped: until then even a dead first rank keeps the process group alive for the others to join.
-	for i, r := range s.ranks {
-		go func() { s.exits <- s.reap(i, r) }()
-	}
-	return nil
-}
-
-func (s *supervisor) spawnAll() error {
-	places := Share(allowed(os.Getpid()), s.Ranks)
-	for i := range s.Ranks {
-		p := places[i]
-		p.Threads = max(1, min(p.Threads, runtime.GOMAXPROCS(0)/s.Ranks))
-		if s.NoPin {
-			p.CPUs = nil
-		}
-		if err := s.spawn(i, p); err != nil {
-			return WithCode(ExitUsage, fmt.Errorf("launch: start rank %d: %w", i, err))
-		}
-	}
-	return nil
-}
-
-func (s *supervisor) spawn(i int, p Placement) error {
-	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
-	if cmd.Err != nil {
-		return cmd.Err
-	}
-	cmd.Env = s.environ(i, p)
-	cmd.SysProcAttr = sysProcAttr(s.pgid)
-	r := &rank{cmd: cmd}
-	prefix := ""
-	if i > 0 {
-		prefix = fmt.Sprintf("[rank %d] ", i)
-	}
-	var writeEnds []*os.File
-	defer func() {
-		for _, w := range writeEnds {
-			w.Close()
-		}
-	}()
-	for n, to := range []io.Writer{s.Stdout, s.Stderr} {
-		rd, wr, err := os.Pipe()
-		if err != nil {
-			return err
-		}
-		writeEnds = append(writeEnds, wr)
-		r.pipe = append(r.pipe, rd)
-		if n == 0 {
-			cmd.Stdout = wr
-		} else {
-			cmd.Stderr = wr
-		}
-		pm := &pump{console: s.console, to: to, prefix: prefix, tail: &r.tail, live: n == 0 && i == 0 && s.columns() > 0}
-		s.pumps.Go(func() { pm.run(rd) })
-	}
-	if err := bind(p.CPUs); err != nil {
-		s.say("cannot bind rank %d to processors %s: %v", i, FormatCPUs(p.CPUs), err)
-	}
-	if err := cmd.Start(); err != nil {
-		for _, f := range r.pipe {
-			f.Close()
-		}
-		return err
-	}
-	if s.pgid == 0 {
-		s.pgid = cmd.Process.Pid
-	}
-	s.ranks = append(s.ranks, r)
-	if s.started != nil {
-		s.started(i, cmd.Process.Pid)
-	}
-	return nil
-}
-
-// columns is the width of the terminal that stdout is, or 0.
-func (s *supervisor) columns() int {
-	if f, ok := s.Stdout.(*os.File); ok {
-		w, _ := Terminal(f, func(string) (string, bool) { return "", false })
-		return w
-	}
-	return 0
-}
-
-// environ is the environment of a rank: the base without another gotrain contract, and its own.
-func (s *supervisor) environ(i int, p Placement) []string {
-	id := Identity{Rank: i, World: s.Ranks, LocalRank: i, LocalWorld: s.Ranks, Nodes: 1, JobID: s.JobID}
-	ours := append(id.Environ(), fmt.Sprintf("GOTRAIN_THREADS=%d", p.Threads))
-	if p.CPUs != nil {
-		ours = append(ours, "GOTRAIN_CPUS="+FormatCPUs(p.CPUs))
-	}
-	if w := s.columns(); w > 0 && i == 0 {
-		ours = append(ours, fmt.Sprintf("GOTRAIN_COLUMNS=%d", w))
-	}
-	var env []string
-	for _, kv := range s.Env {
-		name, value, _ := strings.Cut(kv, "=")
-		switch name {
-		case "GOTRAIN_RANK", "GOTRAIN_WORLD_SIZE", "GOTRAIN_LOCAL_RANK", "GOTRAIN_LOCAL_WORLD_SIZE", "GOTRAIN_NODE_RANK", "GOTRAIN_NODES",
-			"GOTRAIN_RESTART", "GOTRAIN_JOB_ID", "GOTRAIN_CPUS", "GOTRAIN_COLUMNS":
-			continue
-		case "GOTRAIN_THREADS": // the user's word counts
-			if value != "" {
-				ours = append(ours, kv)
-			}
-			continue
-		}
-		env = append(env, kv)
-	}
-	return append(env, ours...)
 }
 
 // reap waits for one rank.
@@ -334,16 +204,20 @@ func (s *supervisor) drain() {
 	case <-time.After(2 * time.Second):
 	}
 	for _, r := range s.ranks {
-		for _, f := range r.pipe {
-			f.Close()
-		}
+		closeAll(r.pipe)
 	}
 	<-done
 }
 
 // result turns the ends of all ranks into one error.
 func (s *supervisor) result() error {
-	f, failed := first(s.ended)
+	for i := range s.ended {
+		o := &s.ended[i]
+		if o.Record = s.ranks[o.Rank].said.get(); o.Record != nil {
+			o.recorded = o.Record.Time.Sub(s.begin)
+		}
+	}
+	f, by, failed := first(s.ended)
 	if !failed {
 		for _, o := range s.ended {
 			if o.Code == ExitStopped {
@@ -358,7 +232,7 @@ func (s *supervisor) result() error {
 	if f.ByUs && f.Signal == s.byUser {
 		return &StoppedError{Signal: f.Signal, Code: f.Code}
 	}
-	fail := &Failure{Outcome: f, Host: s.host, Tail: s.ranks[f.Rank].tail.last()}
+	fail := &Failure{Outcome: f, Host: s.host, Tail: s.ranks[f.Rank].tail.last(), By: by}
 	if f.ByUs && f.Signal == syscall.SIGKILL {
 		fail.Why = fmt.Sprintf("did not stop within %v of %s and was killed", s.Grace, unix.SignalName(s.asked))
 	}

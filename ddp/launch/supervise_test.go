@@ -92,6 +92,16 @@ func play(role string) int {
 		time.Sleep(100 * time.Millisecond)
 		fmt.Println("the real reason")
 		return ExitNumerics
+	case "storage": // rank 0 cannot write, says so, and is slower to exit than its peer
+		if id.Rank == 0 {
+			Report(WithCode(ExitStorage, errors.New("write model.safetensors: no space left on device")))
+			signal.Ignore(syscall.SIGTERM)
+			time.Sleep(100 * time.Millisecond)
+			return ExitStorage
+		}
+		time.Sleep(20 * time.Millisecond)
+		Report(WithCode(ExitStorage, WithBlame(errors.New("rank 0 could not write"), 0)))
+		return ExitStorage
 	case "flood":
 		w := bufio.NewWriterSize(os.Stdout, 777)
 		for i := range 3000 {
@@ -256,6 +266,19 @@ func TestSuperviseSecondaryFailureIsNotFirst(t *testing.T) {
 	}
 	if lines := strings.Split(err.Error(), "\n"); !strings.Contains(lines[len(lines)-1], "rank 1 failed first: exit code 76 (numerics)") {
 		t.Errorf("the first failure is not the last line:\n%s", err)
+	}
+}
+
+func TestSuperviseNamesTheRankWithTheReason(t *testing.T) {
+	_, _, err := supervise(t, t.Context(), 2, "storage", func(j *Job) { j.Grace = 10 * time.Second })
+	var f *Failure
+	if !errors.As(err, &f) || f.Rank != 0 || f.ExitCode() != ExitStorage {
+		t.Fatalf("got %v", err)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	last := lines[len(lines)-1]
+	if !strings.HasPrefix(last, "launch: rank 0 failed first: exit code 74 (storage)") || !strings.HasSuffix(last, ": write model.safetensors: no space left on device") {
+		t.Errorf("the reason is not the last line:\n%s", err)
 	}
 }
 
