@@ -40,4 +40,8 @@
 //
 // Letters, numbers and spaces are those of Go's unicode tables; a character that a newer Unicode added may be cut differently elsewhere. A Hugging Face library reads only valid UTF-8;
 // here bytes that are none become U+FFFD where symbols are characters, and stay bytes where symbols are bytes.
+//
+// Of two added tokens that are the same text once normalised, Hugging Face's library finds a random one; here a special one wins, else the first of the file. Decode writes
+// an added token as the file spells it: the library may write "é" of a ByteLevel vocabulary as a broken byte, puts a space before normalised ones, and leaves out the unknown
+// token where it is special. Where Metaspace strips the beginning, Decode takes one space from the first token and the library every one in it.
 package tokenizer

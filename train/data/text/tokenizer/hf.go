@@ -85,7 +85,7 @@ func buildHF(raw, config []byte) (*model, error) {
 	if err := f.Model.supported(); err != nil {
 		return nil, err
 	}
-	m := &model{kind: HuggingFace, byteFallback: f.Model.ByteFallback, fuseUnk: f.Model.FuseUnk, validUTF8: true}
+	m := &model{kind: HuggingFace, byteFallback: f.Model.ByteFallback, fuseUnk: f.Model.FuseUnk}
 	if err := f.sizes(m); err != nil {
 		return nil, err
 	}
@@ -99,10 +99,14 @@ func buildHF(raw, config []byte) (*model, error) {
 	if (m.scan != nil || m.digits) && !m.bytewise {
 		return nil, errors.New("pre_tokenizer: a Split or Digits without ByteLevel is not supported")
 	}
-	if m.bytewise && m.metaspace {
+	if m.bytewise && (m.metaspace || m.norm.lead != leadNone) {
 		return nil, errors.New("both U+2581 for spaces and the spelling of bytes: not supported together")
 	}
-	if err := m.hfVocab(f, split); err != nil {
+	if m.norm.lead != leadNone && !m.metaspace {
+		return nil, errors.New("normalizer: a Prepend of U+2581 where spaces stay spaces is not supported")
+	}
+	m.norm.valid, m.pre.unmark, m.split = !m.bytewise, m.metaspace, split
+	if err := m.hfVocab(f); err != nil {
 		return nil, err
 	}
 	if err := m.hfAddedTokens(f.Added, f.Model.Vocab); err != nil {
@@ -163,13 +167,13 @@ func (f *hfFile) sizes(m *model) error {
 }
 
 // hfVocab places the tokens and the merges.
-func (m *model) hfVocab(f *hfFile, splitSpaces bool) error {
+func (m *model) hfVocab(f *hfFile) error {
 	if !m.bytewise {
 		m.newRunes()
 	}
-	added := map[string]bool{}
+	special := map[string]bool{} // plain text never becomes one of these
 	for _, a := range f.Added {
-		added[a.Content] = true
+		special[a.Content] = a.Special
 	}
 	lookup := make(map[string]int32, len(f.Model.Vocab))
 	for spelt, id := range f.Model.Vocab {
@@ -178,7 +182,7 @@ func (m *model) hfVocab(f *hfFile, splitSpaces bool) error {
 		}
 		text, ok := spelt, true
 		if m.bytewise {
-			if text, ok = unspell(spelt); !ok || added[spelt] {
+			if text, ok = unspell(spelt); !ok || special[spelt] {
 				text = spelt
 			}
 		} else if m.metaspace {
@@ -188,21 +192,21 @@ func (m *model) hfVocab(f *hfFile, splitSpaces bool) error {
 		if b, isByte := byteToken(spelt); isByte && m.byteFallback {
 			m.byteIDs[b], m.text[id], m.roles[id] = id, string([]byte{b}), roleByte
 		}
-		if m.bytewise && (!ok || added[spelt]) || m.roles[id] == roleByte {
+		if m.bytewise && (!ok || special[spelt]) || m.roles[id] == roleByte {
 			continue
 		}
 		if old, twice := lookup[text]; twice {
 			return fmt.Errorf("vocab: ids %d and %d have the same text %q", min(old, id), max(old, id), text)
 		}
 		lookup[text] = id
-		if !m.bytewise && !added[spelt] {
+		if !m.bytewise && !special[spelt] {
 			m.setRune(text, id)
 		}
 	}
 	if err := m.hfSymbols(f, lookup); err != nil {
 		return fmt.Errorf("vocab: %w", err)
 	}
-	if err := m.hfMerges(f, splitSpaces); err != nil {
+	if err := m.hfMerges(f); err != nil {
 		return fmt.Errorf("merges: %w", err)
 	}
 	return nil
@@ -235,7 +239,7 @@ func (m *model) hfSymbols(f *hfFile, lookup map[string]int32) error {
 	return nil
 }
 
-func (m *model) hfMerges(f *hfFile, splitSpaces bool) error {
+func (m *model) hfMerges(f *hfFile) error {
 	for rank, pair := range f.Model.Merges {
 		var ids [3]int32
 		for i, s := range []string{pair[0], pair[1], pair[0] + pair[1]} {
@@ -252,7 +256,7 @@ func (m *model) hfMerges(f *hfFile, splitSpaces bool) error {
 			m.learnJoins(m.text[ids[2]])
 		}
 	}
-	if splitSpaces && !m.bytewise {
+	if m.split && !m.bytewise {
 		for i := range joinSide {
 			m.joins[i*joinSide+' '] = false
 		}
@@ -260,43 +264,59 @@ func (m *model) hfMerges(f *hfFile, splitSpaces bool) error {
 	return nil
 }
 
-// hfAddedTokens sorts added tokens into those found in text as it is and in text as it is normalised, in Encode (only tokens that are not special) and in EncodeSpecial.
+// hfAddedTokens sorts added tokens into those found in text as it is and in text as it is normalised. Where two are the same normalised text, a special one wins, else the first
+// (Hugging Face's library takes a random one). In Encode, special ones stay text.
 func (m *model) hfAddedTokens(added []hfAdded, vocab map[string]int32) error {
 	var raw, inner [2][]fixed
-	for _, a := range added {
-		if a.Content == "" {
-			return fmt.Errorf("token %d is empty", a.ID)
-		}
-		if id, ok := vocab[a.Content]; ok && id != a.ID {
-			return fmt.Errorf("%q has id %d, but %d in vocab", a.Content, a.ID, id)
-		}
-		if m.roles[a.ID] == rolePlain && m.text[a.ID] != a.Content && m.text[a.ID] != strings.ReplaceAll(a.Content, "▁", " ") {
-			return fmt.Errorf("%q has id %d, which is %q in vocab", a.Content, a.ID, m.text[a.ID])
-		}
-		if m.roles[a.ID] == roleControl {
-			return fmt.Errorf("%q and %q have the same id %d", m.text[a.ID], a.Content, a.ID)
-		}
-		if a.Special {
-			role := m.roles[a.ID]
-			m.setControl(a.ID, a.Content)
-			if role == roleUnknown {
-				m.roles[a.ID] = role
+	for _, special := range []bool{true, false} {
+		for _, a := range added {
+			if a.Special != special {
+				continue
 			}
-		} else if m.roles[a.ID] == roleNone {
-			m.text[a.ID], m.roles[a.ID] = a.Content, rolePlain
-		}
-		x := fixed{text: a.Content, id: a.ID, word: a.SingleWord, lstrip: a.LStrip, rstrip: a.RStrip}
-		list := &raw
-		if a.Normalized && !m.bytewise {
-			list, x.text = &inner, m.normalise(a.Content, true)
-		}
-		list[1] = append(list[1], x)
-		if !a.Special {
+			if err := m.hfAddedToken(a, vocab); err != nil {
+				return err
+			}
+			x := fixed{text: a.Content, id: a.ID, word: a.SingleWord, lstrip: a.LStrip, rstrip: a.RStrip}
+			list := &raw
+			if a.Normalized {
+				list, x.text = &inner, m.norm.apply(a.Content, true)
+			}
+			list[1] = append(list[1], x)
+			x.skip = a.Special
 			list[0] = append(list[0], x)
 		}
 	}
 	for mode := range 2 {
 		m.raw[mode], m.inner[mode] = newMatcher(raw[mode]), newMatcher(inner[mode])
+	}
+	if len(inner[1]) == 0 && m.norm.lead != leadNone { // nobody looks at what is between: one pass will do
+		m.pre.lead, m.norm.lead, m.norm.mark = m.norm.lead, leadNone, false
+	}
+	return nil
+}
+
+// hfAddedToken gives one its id.
+func (m *model) hfAddedToken(a hfAdded, vocab map[string]int32) error {
+	id, known := vocab[a.Content]
+	switch role := m.roles[a.ID]; {
+	case a.Content == "":
+		return fmt.Errorf("token %d is empty", a.ID)
+	case known && id != a.ID:
+		return fmt.Errorf("%q has id %d, but %d in vocab", a.Content, a.ID, id)
+	case role == roleControl:
+		return fmt.Errorf("%q and %q have the same id %d", m.text[a.ID], a.Content, a.ID)
+	case role != roleNone && !known:
+		return fmt.Errorf("%q has id %d, which is %q in vocab", a.Content, a.ID, m.text[a.ID])
+	case a.Special:
+		m.setControl(a.ID, a.Content)
+		if role == roleUnknown {
+			m.roles[a.ID] = role
+		}
+	case role == roleNone:
+		m.text[a.ID], m.roles[a.ID] = a.Content, rolePlain
+		if m.metaspace {
+			m.text[a.ID] = strings.ReplaceAll(a.Content, "▁", " ")
+		}
 	}
 	return nil
 }

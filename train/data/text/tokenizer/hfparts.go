@@ -59,16 +59,16 @@ func (m *model) hfNormalizer(raw json.RawMessage) error {
 		}
 		return nil
 	case "Prepend":
-		if p.Prepend != "▁" || m.lead != leadNone {
+		if p.Prepend != "▁" || m.norm.lead != leadNone {
 			return fmt.Errorf("prepend of %q is not supported", p.Prepend)
 		}
-		m.lead = leadAlways
+		m.norm.lead, m.norm.marked = leadAlways, true
 		return nil
 	case "Replace":
 		if p.Pattern.String == nil || *p.Pattern.String != " " || p.Content != "▁" {
 			return errors.New("a Replace other than of a space by U+2581 is not supported")
 		}
-		m.metaspace = true
+		m.metaspace, m.norm.mark = true, true
 		return nil
 	}
 	return fmt.Errorf("type %q is not supported\nhint: supported are none, Prepend and Replace as Llama 2 has them", p.Type)
@@ -105,7 +105,7 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 			if m.scan != nil {
 				return false, errors.New("ByteLevel adds a space to each part of a Split, which is not supported")
 			}
-			m.lead = leadMissing
+			m.pre.lead = leadMissing
 		}
 		if isTrue(p.UseRegex, true) {
 			if m.scan != nil {
@@ -145,7 +145,7 @@ func (m *model) hfMetaspace(p *hfPart) (split bool, err error) {
 	if p.Replacement != "▁" {
 		return false, fmt.Errorf("a Metaspace that puts %q for spaces is not supported", p.Replacement)
 	}
-	if m.lead != leadNone {
+	if m.norm.lead != leadNone || m.pre.lead != leadNone {
 		return false, errors.New("both Prepend and Metaspace are not supported")
 	}
 	scheme := p.PrependScheme
@@ -157,9 +157,9 @@ func (m *model) hfMetaspace(p *hfPart) (split bool, err error) {
 	}
 	switch scheme {
 	case "always":
-		m.lead = leadMissing
+		m.pre.lead = leadMissing
 	case "first":
-		m.lead = leadFirst
+		m.pre.lead = leadFirst
 	case "never":
 	default:
 		return false, fmt.Errorf("prepend_scheme %q is unknown", scheme)
@@ -182,7 +182,14 @@ func (m *model) hfDecoder(raw json.RawMessage) error {
 			}
 		}
 		return nil
-	case "ByteLevel", "ByteFallback", "Fuse":
+	case "ByteLevel", "Fuse":
+		return nil
+	case "ByteFallback": // such a token is its byte, whether or not the encoder makes any
+		for id, t := range m.text {
+			if b, ok := byteToken(t); ok && m.roles[id] == rolePlain {
+				m.text[id], m.roles[id] = string([]byte{b}), roleByte
+			}
+		}
 		return nil
 	case "Replace":
 		if p.Pattern.String == nil || *p.Pattern.String != "▁" || p.Content != " " {

@@ -39,7 +39,7 @@ func parseLlama2C(raw []byte) (*model, error) {
 	if len(texts) < 3+256 {
 		return nil, fmt.Errorf("llama2.c tokenizer: %d tokens; three special ones and 256 bytes come first", len(texts))
 	}
-	m := &model{kind: Llama2C, lead: leadAlways, strip: true, byteFallback: true}
+	m := &model{kind: Llama2C, norm: spaces{lead: leadAlways}, strip: true, byteFallback: true}
 	m.setVocab(len(texts))
 	m.newRunes()
 	lookup := map[string]int32{}

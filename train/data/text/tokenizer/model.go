@@ -9,16 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// lead says when a space is put before text.
-type lead uint8
-
-const (
-	leadNone    lead = iota
-	leadAlways       // before every stretch of text that is not empty
-	leadMissing      // where the stretch does not begin with a space (or, bytewise, with white space)
-	leadFirst        // leadMissing, for the first stretch only
-)
-
 // role of an id.
 type role uint8
 
@@ -40,8 +30,9 @@ type model struct {
 	unkText  string // what Decode writes for it
 
 	pairs   pairs
-	lead    lead
-	strip   bool // Decode takes one space from the beginning
+	norm    spaces // done to text between the tokens of raw
+	pre     spaces // done to text between the tokens of inner
+	strip   bool   // Decode takes one space from the beginning
 	cache   *cache
 	control map[string]int32
 
@@ -56,9 +47,8 @@ type model struct {
 	whole    map[string]int32
 
 	// Else symbols are characters.
-	metaspace    bool // U+2581 in text is a space
-	tidy         bool // spaces at the ends go, runs of them become one
-	validUTF8    bool // bytes that are no UTF-8 become U+FFFD
+	metaspace    bool // U+2581 in a token is a space
+	split        bool // a word ends before each space
 	runes        map[rune]int32
 	ascii        [128]int32
 	byteFallback bool
@@ -89,33 +79,33 @@ func (m *model) encode(dst []int32, text string, mode int) []int32 {
 	if m.raw[mode] == nil {
 		return m.stretch(dst, s, text, mode, true)
 	}
-	for i := 0; i < len(text); {
-		start, stop, f := m.raw[mode].next(text, i)
-		if start > i {
-			dst = m.stretch(dst, s, text[i:start], mode, i == 0)
+	for f := m.raw[mode].find(text); ; {
+		gap, at, token := f.next()
+		if gap != "" {
+			dst = m.stretch(dst, s, gap, mode, at == 0)
 		}
-		if f != nil {
-			dst = append(dst, f.id)
+		if token == nil {
+			return dst
 		}
-		i = stop
+		dst = append(dst, token.id)
 	}
-	return dst
 }
 
 func (m *model) stretch(dst []int32, s *scratch, text string, mode int, first bool) []int32 {
-	text = m.normalise(text, first)
+	text = m.norm.apply(text, first)
 	if m.inner[mode] == nil {
-		return m.words(dst, s, text)
+		return m.words(dst, s, m.pre.apply(text, first))
 	}
-	for i := 0; i < len(text); {
-		start, stop, f := m.inner[mode].next(text, i)
-		dst = m.words(dst, s, text[i:start])
-		if f != nil {
-			dst = append(dst, f.id)
+	for f := m.inner[mode].find(text); ; {
+		gap, at, token := f.next()
+		if gap != "" {
+			dst = m.words(dst, s, m.pre.apply(gap, first && at == 0))
 		}
-		i = stop
+		if token == nil {
+			return dst
+		}
+		dst = append(dst, token.id)
 	}
-	return dst
 }
 
 // words cuts text and encodes each word, or remembers it.
@@ -129,6 +119,9 @@ func (m *model) words(dst []int32, s *scratch, text string) []int32 {
 			j = m.scan(text, i)
 		}
 		word := text[i:j]
+		if m.split && word[0] == ' ' {
+			from = len(dst) // unknowns join only within what the file calls a word
+		}
 		i = j
 		slot := m.cache.slot(word)
 		if slot != nil {
@@ -275,42 +268,6 @@ func (m *model) newRunes() {
 		m.byteIDs[i] = -1
 	}
 	m.learnJoins("")
-}
-
-// normalise gives text the form that tokens have: spaces for U+2581, and the space before it.
-func (m *model) normalise(text string, first bool) string {
-	if m.bytewise {
-		if m.lead != leadNone && text != "" && text[0] != ' ' {
-			return " " + text
-		}
-		return text
-	}
-	if m.validUTF8 && !utf8.ValidString(text) {
-		text = replaceInvalid(text)
-	}
-	if m.tidy { // before U+2581 becomes a space: only real spaces are tidied
-		text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' }), " ")
-		text = strings.TrimRight(text, " ▁")
-	}
-	if m.metaspace {
-		text = strings.ReplaceAll(text, "▁", " ")
-	}
-	if text == "" {
-		return text
-	}
-	if m.lead == leadAlways || (m.lead == leadMissing || m.lead == leadFirst && first) && text[0] != ' ' {
-		return " " + text
-	}
-	return text
-}
-
-// replaceInvalid puts U+FFFD for every byte that is no UTF-8; strings.ToValidUTF8 puts one for a run.
-func replaceInvalid(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // setVocab sets the size; ids without a token keep roleNone.

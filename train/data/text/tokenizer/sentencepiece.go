@@ -179,9 +179,9 @@ func cmpOr(a, b string) string {
 }
 
 func (sp *spModel) model() (*model, error) {
-	m := &model{kind: SentencePiece, metaspace: true, validUTF8: true, tidy: sp.tidy, byteFallback: sp.byteFallback, fuseUnk: true, unkText: sp.unkSurface, strip: sp.addPrefix}
+	m := &model{kind: SentencePiece, metaspace: true, norm: spaces{valid: true, tidy: sp.tidy, unmark: true}, byteFallback: sp.byteFallback, fuseUnk: true, unkText: sp.unkSurface, strip: sp.addPrefix}
 	if sp.addPrefix {
-		m.lead = leadAlways
+		m.norm.lead = leadAlways
 	}
 	m.setVocab(len(sp.pieces))
 	m.newRunes()

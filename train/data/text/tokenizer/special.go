@@ -13,6 +13,7 @@ type fixed struct {
 	id             int32
 	word           bool // not within a longer word
 	lstrip, rstrip bool // takes the space beside it
+	skip           bool // hides other tokens, but stays text
 }
 
 // matcher finds fixed tokens in text: the leftmost, and of those the longest.
@@ -24,7 +25,7 @@ type matcher struct {
 // newMatcher is nil where there is nothing to find.
 func newMatcher(list []fixed) *matcher {
 	list = slices.DeleteFunc(slices.Clone(list), func(f fixed) bool { return f.text == "" })
-	if len(list) == 0 {
+	if !slices.ContainsFunc(list, func(f fixed) bool { return !f.skip }) {
 		return nil
 	}
 	slices.SortStableFunc(list, func(a, b fixed) int { return strings.Compare(a.text, b.text) })
@@ -57,30 +58,48 @@ func (m *matcher) longest(text string) *fixed {
 	return best
 }
 
-// next finds the first token in text[from:]; f is nil at the end.
-func (m *matcher) next(text string, from int) (start, stop int, f *fixed) {
-	for i := from; i < len(text); i++ {
-		if !m.first[text[i]] {
+// finder goes through a text from token to token.
+type finder struct {
+	m    *matcher
+	text string
+	from int // behind the last token and the space that it took
+	at   int // behind the last token itself: the next one may begin in the space that it took
+}
+
+func (m *matcher) find(text string) finder { return finder{m: m, text: text} }
+
+// next is the text before the next token, where it begins, and the token; nil at the end.
+func (f *finder) next() (gap string, begin int, token *fixed) {
+	text, from := f.text, f.from
+	for i := f.at; i < len(text); i++ {
+		if !f.m.first[text[i]] {
 			continue
 		}
-		f := m.longest(text[i:])
-		if f == nil {
+		t := f.m.longest(text[i:])
+		if t == nil {
 			continue
 		}
-		start, stop := i, i+len(f.text)
-		if f.word && (wordBefore(text[:start]) || wordAfter(text[stop:])) {
+		start, stop := i, i+len(t.text)
+		if t.skip || t.word && (wordBefore(text[:start]) || wordAfter(text[stop:])) {
 			i = stop - 1
 			continue
 		}
-		if f.lstrip {
-			start = from + len(strings.TrimRightFunc(text[from:start], unicode.IsSpace))
+		f.at = stop
+		if t.lstrip {
+			start = max(from, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
 		}
-		if f.rstrip {
+		if t.rstrip {
 			stop = len(text) - len(strings.TrimLeftFunc(text[stop:], unicode.IsSpace))
 		}
-		return start, stop, f
+		f.from = stop
+		if start >= stop { // nothing is left of it: the token before took the space that it is
+			from, i = stop, f.at-1
+			continue
+		}
+		return text[from:max(from, start)], from, t
 	}
-	return len(text), len(text), nil
+	f.at, f.from = len(text), len(text)
+	return text[from:], from, nil
 }
 
 func wordBefore(s string) bool {
@@ -93,4 +112,7 @@ func wordAfter(s string) bool {
 	return n > 0 && wordRune(r)
 }
 
-func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || r == '_' }
+// wordRunes is \w of UTS #18, as Rust's regular expressions have it.
+var wordRunes = []*unicode.RangeTable{unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control}
+
+func wordRune(r rune) bool { return r != utf8.RuneError && unicode.In(r, wordRunes...) }
