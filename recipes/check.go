@@ -42,7 +42,7 @@ func (r *Recipe) check() Errors {
 	}
 	c.run()
 	c.data()
-	c.llama()
+	c.family()
 	c.optim()
 	c.schedule()
 	c.checkpoint()
@@ -148,10 +148,6 @@ func (c *checker) data() {
 	if d.Channels != 3 && d.Kind == "imagefolder" {
 		c.bad("data.channels", "", "must be 3 for data.kind = \"imagefolder\": pictures are read as colour")
 	}
-	words := d.Kind == "text" || d.Kind == "tokens"
-	if m := c.r.Model.Name; d.Kind != "synthetic" && words != (m == "llama") {
-		c.bad("data.kind", "text or tokens for a llama, pictures for a resnet", "%q is nothing that model.name = %q can read", d.Kind, m)
-	}
 	if d.EvalResize != 0 && d.EvalResize < d.ImageSize {
 		c.bad("data.eval_resize_pixels", "", "must not be below data.image_size = %d, got %d", d.ImageSize, d.EvalResize)
 	}
@@ -199,12 +195,6 @@ func (c *checker) interval(key string, v []float64, limit float64) {
 
 func (c *checker) llama() {
 	m, l := &c.r.Model, &c.r.Llama
-	if m.Name != "llama" {
-		if c.r.Train.Recompute != "none" {
-			c.bad("train.recompute", "", "%q is for models of layers, which model.name = %q is not", c.r.Train.Recompute, m.Name)
-		}
-		return
-	}
 	if l.Size == "" && (m.InitFrom == "" || l.Dim > 0) {
 		for key, v := range map[string]int{"llama.dim": l.Dim, "llama.layers": l.Layers, "llama.heads": l.Heads} {
 			if v == 0 {

@@ -94,6 +94,7 @@ type Data struct {
 	Tail            string    `toml:"tail" default:"drop" oneof:"drop|pad" doc:"Last samples of an epoch that do not fill a batch on every rank. drop: left out, other ones each epoch. pad: the batch is filled up with rows that do not count."`
 	BadFiles        string    `toml:"bad_files" default:"error" oneof:"error|skip" doc:"A sample that cannot be read. error: the run ends and names it. skip: it is named and left out."`
 	BadFileLimit    int       `toml:"bad_file_limit" default:"100" min:"1" doc:"With skip: more distinct bad samples than this end the run."`
+	Published       int       `toml:"published_samples" default:"0" unit:"samples" min:"0" doc:"Number of training samples, for gotrain plan where the data are not here; 0: not known. A run counts what it finds."`
 	Samples         int       `toml:"synthetic_samples" default:"1024" min:"1" doc:"Samples of an epoch of synthetic data."`
 	SyntheticEval   int       `toml:"synthetic_eval_samples" default:"64" min:"1" doc:"Held-out samples of synthetic data."`
 }

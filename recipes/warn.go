@@ -34,7 +34,7 @@ func (r *Recipe) suspicions() []string {
 	if limit := map[string]float64{"sgd": 0.01, "lars": 0.01, "adam": 0.01, "adamw": 0.5}[o.Name]; o.WeightDecay > limit {
 		warn("optim.weight_decay", "%g is unusually high for %s", o.WeightDecay, o.Name)
 	}
-	if r.Train.Batch < 4 && r.Model.Name == "resnet" {
+	if r.Train.Batch < 4 && r.family().batchNorm {
 		warn("train.batch_per_rank", "batch norm over %d samples is very noisy", r.Train.Batch)
 	}
 	if _, set := r.origin.at["train.max_bad_steps"]; set && r.Train.ClipNorm == 0 && r.matters("train.max_bad_steps") {
@@ -75,10 +75,7 @@ func (r *Recipe) unused(key string) string {
 			"adam":  {"optim.beta1", "optim.beta2", "optim.eps"},
 			"lars":  {"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"},
 		}},
-		{r.Model.Name, "model.name", map[string][]string{
-			"resnet": {"model.depth", "model.width", "model.classes", "model.small_stem", "model.version", "model.zero_init_residual", "model.norm_eps", "model.norm_momentum", "model.label_smoothing"},
-			"llama":  append(keysOf("llama"), keysOf("text")...),
-		}},
+		{r.Model.Name, "model.name", familyKeys()},
 		{r.Optim.LRScaling, "optim.lr_scaling", map[string][]string{"linear": {"optim.lr_batch"}, "sqrt": {"optim.lr_batch"}}},
 		{r.Schedule.Kind, "schedule.kind", map[string][]string{
 			"linear": {"schedule.min_lr_ratio"}, "cosine": {"schedule.min_lr_ratio"}, "wsd": {"schedule.min_lr_ratio", "schedule.decay_fraction"},

@@ -132,33 +132,32 @@ func describeData(r *recipes.Recipe) (string, error) {
 	if _, err := train.New(train.WithConfig(cfg)); err != nil {
 		return "", launch.WithCode(launch.ExitRecipe, err)
 	}
-	what := ""
-	if r.Model.Name == "resnet" {
-		classes, err := assemble.Classes(r, cfg.Data)
-		if err != nil {
-			return "", launch.WithCode(launch.ExitRecipe, err)
-		}
-		what = fmt.Sprintf(" of %d classes", classes)
-	}
-	if seq, err := assemble.Sequence(r); err == nil && r.Model.Name == "llama" {
-		what = fmt.Sprintf(" of %d tokens", seq)
+	what, err := assemble.Sample(r, cfg.Data)
+	if err != nil {
+		return "", launch.WithCode(launch.ExitRecipe, err)
 	}
 	held := ""
 	if cfg.Eval != nil {
 		held = fmt.Sprintf(" and %d held-out", cfg.Eval.Len())
 	}
-	return fmt.Sprintf("%d training%s samples%s, global batch %d on %d ranks", cfg.Data.Len(), held, what, r.GlobalBatch(ranks), ranks), nil
+	return fmt.Sprintf("%d training%s samples %s, global batch %d on %d ranks", cfg.Data.Len(), held, what, r.GlobalBatch(ranks), ranks), nil
 }
 
-// summarise plans a run. The caller calls done when it is through with the program.
-func summarise(r *recipes.Recipe) (*train.Summary, func(), error) {
+// planned is a plan with what it is based on.
+type planned struct {
+	*train.Summary
+	Assumed *assemble.Assumed `json:"assumed,omitempty"` // nil: the data were looked at
+}
+
+// summarise plans a run; blind leaves the data alone. The caller calls done when it is through with the program.
+func summarise(r *recipes.Recipe, blind bool) (*planned, func(), error) {
 	ranks := r.Train.Ranks
 	id := launch.Identity{World: ranks, LocalWorld: ranks, Nodes: 1}
 	place, err := launch.Place(id, os.LookupEnv)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := assemble.Plan(r, assemble.Rank{Identity: id, Placement: place})
+	cfg, assumed, err := assemble.Plan(r, assemble.Rank{Identity: id, Placement: place}, blind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -171,7 +170,10 @@ func summarise(r *recipes.Recipe) (*train.Summary, func(), error) {
 		t.Close()
 		return nil, nil, err
 	}
-	return s, func() { t.Close() }, nil
+	if assumed != nil && !assumed.Epoch {
+		s.StepsPerPass = 0
+	}
+	return &planned{s, assumed}, func() { t.Close() }, nil
 }
 
 // inspection is what inspect shows of a checkpoint.

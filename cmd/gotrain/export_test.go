@@ -164,7 +164,7 @@ func TestExportByRecipe(t *testing.T) {
 		t.Errorf("code %d\n%s%s", code, text, errs)
 	}
 	saveStories(t, filepath.Join(dir, "other"), false, "[model]\nname = \"resnet\"\n[run]\nsteps = 1\n[data]\nkind = \"synthetic\"\n")
-	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "holds a resnet, and this is for a llama only") {
+	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "model.name = \"resnet\" is no llama") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 }

@@ -16,24 +16,34 @@ import (
 func (a *app) planCmd() *cobra.Command {
 	var f recipeFlags
 	var asJSON, program bool
+	var samples, classes int
 	c := &cobra.Command{
 		Use:   "plan RECIPE",
 		Short: "Show what a run will do and need, without training",
 		Long: `Show what a run will do and need, without training: parameters, memory of a rank by kind, floating-point operations, gradient buckets with
 their parameters, number of steps, the learning rate over time, and the time that a step should take. It compiles the network for the device
-of this machine, so kernels and memory are those of the run; no memory for weights is taken, so a plan for many ranks fits anywhere.`,
+of this machine, so kernels and memory are those of the run; no memory for weights is taken, so a plan for many ranks fits anywhere.
+
+A plan needs no data. Where they are not here it counts with data.published_samples and model.classes of the recipe, and says so; --samples and
+--classes give other numbers, and the data are then not looked at even if they are here.`,
 		Example: `  gotrain plan resnet50
-  gotrain plan resnet50-imagenet --ranks 64 --set data.kind=synthetic --set data.synthetic_samples=1281167
+  gotrain plan resnet50-imagenet --ranks 64
+  gotrain plan resnet50 --samples 50000 --classes 100    # of photographs that are elsewhere
   gotrain plan resnet50 --program              # every kernel, with its memory
   gotrain plan resnet50 --json | jq .memory`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			for key, n := range map[string]int{"data.published_samples": samples, "model.classes": classes} {
+				if n != 0 {
+					f.sets = append(f.sets, fmt.Sprintf("%s=%d", key, n))
+				}
+			}
 			r, err := f.load(args[0])
 			if err != nil {
 				return err
 			}
 			a.warn(r)
-			s, done, err := summarise(r)
+			s, done, err := summarise(r, samples != 0 || classes != 0)
 			if err != nil {
 				return err
 			}
@@ -48,19 +58,29 @@ of this machine, so kernels and memory are those of the run; no memory for weigh
 		},
 	}
 	f.add(c)
+	c.Flags().IntVar(&samples, "samples", 0, "plan for this `number` of training samples, without looking at the data")
+	c.Flags().IntVar(&classes, "classes", 0, "plan for this `number` of classes, without looking at the data")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&program, "program", false, "print the compiled program instead")
 	c.MarkFlagsMutuallyExclusive("json", "program")
 	return c
 }
 
-func (a *app) printPlan(r *recipes.Recipe, s *train.Summary) error {
+func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "recipe\t%s (%s)\n", r.Run.Name, r.Source())
 	fmt.Fprintf(w, "device\t%s\n", s.Device)
+	if s.Assumed != nil {
+		fmt.Fprintf(w, "data\t%s\n", s.Assumed.Why)
+		fmt.Fprintf(w, "assumed\t%s\n", strings.Join(s.Assumed.Counts, ", "))
+	}
 	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", thousands(s.Params), thousands(s.Trained), thousands(s.States))
 	fmt.Fprintf(w, "batch\t%d = %d a rank x %d accumulated x %d ranks\n", s.GlobalBatch, r.Train.Batch, r.Train.Accumulate, s.World)
-	fmt.Fprintf(w, "steps\t%s, %s an epoch\n", thousands(int64(s.Steps)), thousands(int64(s.StepsPerPass)))
+	if s.StepsPerPass > 0 {
+		fmt.Fprintf(w, "steps\t%s, %s an epoch\n", thousands(int64(s.Steps)), thousands(int64(s.StepsPerPass)))
+	} else {
+		fmt.Fprintf(w, "steps\t%s; the steps of an epoch are not known\n", thousands(int64(s.Steps)))
+	}
 	fmt.Fprintf(w, "arithmetic\t%.2f GFLOP a micro-batch: %.2f forward, %.2f backward\n", giga(s.ForwardFLOP+s.BackwardFLOP), giga(s.ForwardFLOP), giga(s.BackwardFLOP))
 	if s.Predicted > 0 {
 		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", round(s.Predicted),

@@ -91,9 +91,6 @@ func configOfRecipe(c *checkpoint.Checkpoint) (*llama.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Model.Name != "llama" {
-		return nil, fmt.Errorf("%s holds a %s, and this is for a llama only", c.Path, r.Model.Name)
-	}
 	vocab, head := 0, false
 	if f := c.File(checkpoint.ModelFile); f != nil {
 		if t, ok := f.Lookup("model.embed_tokens.weight"); ok && len(t.Shape) == 2 {
@@ -103,7 +100,7 @@ func configOfRecipe(c *checkpoint.Checkpoint) (*llama.Config, error) {
 	}
 	cfg, err := assemble.Llama(r, text.Info{Vocab: vocab})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	cfg.Tied = !head
 	return &cfg, nil

@@ -1,11 +1,8 @@
 package assemble
 
 import (
-	"errors"
 	"fmt"
-	"log/slog"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -79,8 +76,8 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	if at, err := weightsPath(r); err == nil && c.InitFrom != "" {
 		c.InitFrom = at
 	}
-	if r.Model.Name == "llama" {
-		if err := llamaFiles(r, &c, infoOf(trainSet)); err != nil {
+	if f := families[r.Model.Name]; f.configure != nil {
+		if err := f.configure(r, &c); err != nil {
 			return c, coded(launch.ExitRecipe, err)
 		}
 	}
@@ -94,31 +91,6 @@ func coded(code int, err error) error {
 		return err
 	}
 	return launch.WithCode(code, err)
-}
-
-// Plan is Config for a plan, which needs no samples: where a text is not there, sequences that mean nothing take its place, and a warning says so.
-func Plan(r *recipes.Recipe, rank Rank) (train.Config, error) {
-	c, err := Config(r, rank)
-	if err == nil || r.Model.Name != "llama" || launch.ExitCode(err) != launch.ExitNoInput {
-		return c, err
-	}
-	if r.Llama.Size == "" && r.Llama.Dim == 0 { // only the weights say what the model is
-		return c, err
-	}
-	without := *r
-	without.Data.Kind, without.Model.InitFrom, without.Model.InitPartial = "synthetic", "", false
-	without.Data.Samples = max(r.Data.Samples, r.GlobalBatch(max(1, rank.World)))
-	other, planErr := Config(&without, rank)
-	if planErr != nil {
-		return c, errors.Join(err, planErr)
-	}
-	slog.Warn("the text of this recipe is not here; the plan is for sequences of the same length, and how many an epoch has is not known", "reason", firstLine(err))
-	return other, nil
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimSuffix(line, "; looked for")
 }
 
 func checkpoints(r *recipes.Recipe, c *train.Config) {

@@ -72,10 +72,11 @@ func open(r *recipes.Recipe, root, split string, classes []string, training bool
 		if !training {
 			n = d.SyntheticEval
 		}
-		if r.Model.Name == "llama" {
-			return syntheticTokens(r, n)
+		f, err := familyOf(r)
+		if err != nil {
+			return nil, err
 		}
-		return data.NewSynthetic(r.Run.Seed, n, r.Model.Classes, d.Channels, d.ImageSize, d.ImageSize)
+		return f.synthetic(r, n)
 	}
 	return nil, fmt.Errorf("recipes: data.kind = %q is not implemented", d.Kind)
 }

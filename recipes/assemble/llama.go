@@ -19,6 +19,15 @@ import (
 // Llama is the network of a recipe. tokens is what is known of the ids, and may be empty: its vocabulary serves where the recipe gives neither a size nor a
 // vocabulary, and the model's may not be smaller.
 func Llama(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
+	if f, err := familyOf(r); err != nil {
+		return llama.Config{}, err
+	} else if f.llama == nil {
+		return llama.Config{}, fmt.Errorf("recipes: model.name = %q is no llama", r.Model.Name)
+	}
+	return llamaConfig(r, tokens)
+}
+
+func llamaConfig(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
 	l, vocab := r.Llama, tokens.Vocab
 	c := llama.Config{Theta: 1e4, NormEps: 1e-5, Tied: true, BOS: -1, EOS: -1, Vocab: vocab}
 	var err error
@@ -77,7 +86,7 @@ func Sequence(r *recipes.Recipe) (int, error) {
 	if r.Text.Sequence > 0 {
 		return r.Text.Sequence, nil
 	}
-	c, err := Llama(r, text.Info{Vocab: 1}) // only the context counts here
+	c, err := llamaConfig(r, text.Info{Vocab: 1}) // only the context counts here
 	if c.Context > 0 {
 		return c.Context, nil
 	}
@@ -86,7 +95,7 @@ func Sequence(r *recipes.Recipe) (int, error) {
 
 // llamaModel is a Llama with the cross-entropy of the next token.
 func llamaModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
-	c, err := Llama(r, infoOf(src))
+	c, err := llamaConfig(r, infoOf(src))
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +167,9 @@ func llamaWeights(want llama.Config) func(path string) (train.Weights, error) {
 }
 
 // llamaFiles says how weights are read, what lies beside them in checkpoints, and how the arithmetic is counted.
-func llamaFiles(r *recipes.Recipe, c *train.Config, tokens text.Info) error {
-	model, err := Llama(r, tokens)
+func llamaFiles(r *recipes.Recipe, c *train.Config) error {
+	tokens := infoOf(c.Data)
+	model, err := llamaConfig(r, tokens)
 	if err != nil {
 		return err
 	}
@@ -183,4 +193,27 @@ func llamaFiles(r *recipes.Recipe, c *train.Config, tokens text.Info) error {
 		return w.Close()
 	}
 	return nil
+}
+
+func llamaSample(r *recipes.Recipe, _ data.Source) (string, error) {
+	n, err := Sequence(r)
+	return fmt.Sprintf("of %d tokens", n), err
+}
+
+// llamaPlanned lets the weights go that the run starts from, unless only they say what the model is.
+func llamaPlanned(r *recipes.Recipe) (taken, lacks []string) {
+	switch l := &r.Llama; {
+	case l.Size != "" || l.Dim > 0:
+		r.Model.InitFrom, r.Model.InitPartial = "", false
+	case r.Model.InitFrom != "" && FindWeights(r) != nil:
+		return nil, []string{"what the model is (llama.size, or the weights of model.init_from)"}
+	}
+	n, err := Sequence(r)
+	if err != nil {
+		return nil, []string{"the length of a sample (text.sequence)"}
+	}
+	if c, err := llamaConfig(r, text.Info{}); err != nil && c.Vocab == 0 {
+		lacks = append(lacks, "the size of the vocabulary (llama.vocab)")
+	}
+	return []string{fmt.Sprintf("sequences of %d tokens", n)}, lacks
 }

@@ -51,3 +51,28 @@ func resnetModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 		return out
 	}, nil
 }
+
+// resnetSamples are pictures of noise.
+func resnetSamples(r *recipes.Recipe, n int) (data.Source, error) {
+	d := &r.Data
+	return data.NewSynthetic(r.Run.Seed, n, r.Model.Classes, d.Channels, d.ImageSize, d.ImageSize)
+}
+
+func resnetSample(r *recipes.Recipe, src data.Source) (string, error) {
+	n, err := Classes(r, src)
+	return fmt.Sprintf("of %d classes", n), err
+}
+
+func resnetPlanned(r *recipes.Recipe) (taken, lacks []string) {
+	if n := r.Model.Classes; n > 0 {
+		taken = append(taken, fmt.Sprintf("model.classes = %d", n))
+	} else {
+		lacks = append(lacks, "the number of classes (--classes N, or model.classes in the recipe)")
+	}
+	if n := r.Data.ImageSize; n > 0 {
+		taken = append(taken, fmt.Sprintf("data.image_size = %d", n))
+	} else {
+		lacks = append(lacks, "the size of the pictures (--set data.image_size=N)")
+	}
+	return taken, lacks
+}

@@ -34,7 +34,7 @@ func openText(r *recipes.Recipe, root, split string, training bool) (data.Source
 		return nil, err
 	}
 	o := text.SourceOptions{Seq: seq, Documents: r.Text.Apart && c.Documents() != 1, Pad: !training || r.Data.Tail == "pad"} // one document needs nothing to keep it apart from others
-	if m, err := Llama(r, c.Info()); err == nil {                                                                            // its error comes with the model
+	if m, err := llamaConfig(r, c.Info()); err == nil {                                                                      // its error comes with the model
 		o.Vocab = m.Vocab // a damaged id is then found with its file and place
 	}
 	return text.NewSource(c, o)
@@ -152,7 +152,7 @@ func syntheticTokens(r *recipes.Recipe, n int) (data.Source, error) {
 	if err != nil {
 		return nil, coded(launch.ExitRecipe, err)
 	}
-	c, err := Llama(r, text.Info{})
+	c, err := llamaConfig(r, text.Info{})
 	if err != nil {
 		return nil, coded(launch.ExitRecipe, err)
 	}

@@ -1,0 +1,48 @@
+package recipes
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The schema and the table of families name the same networks, and every kind of data is for one of them.
+func TestFamilies(t *testing.T) {
+	allowed := slices.Sorted(slices.Values(byKey["model.name"].oneOf))
+	if got := sortedKeys(families()); !slices.Equal(got, allowed) {
+		t.Errorf("the table has %v, model.name allows %v", got, allowed)
+	}
+	kinds := []string{"synthetic"}
+	for name, f := range families() {
+		kinds = append(kinds, f.reads...)
+		if f.what == "" || len(f.keys) == 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+		for _, k := range f.keys {
+			if byKey[k] == nil {
+				t.Errorf("%s: no key %s", name, k)
+			}
+		}
+	}
+	slices.Sort(kinds)
+	if want := slices.Sorted(slices.Values(byKey["data.kind"].oneOf)); !slices.Equal(kinds, want) {
+		t.Errorf("families read %v, data.kind allows %v", kinds, want)
+	}
+}
+
+// What a family cannot read or do is a problem with its name and a hint.
+func TestFamilyRules(t *testing.T) {
+	for sets, want := range map[string]string{
+		"data.kind=text":                                                     `data.kind: "text" is nothing that model.name = "resnet" can read (imagefolder, idx or packed: a resnet reads pictures)`,
+		"train.recompute=layer":                                              `train.recompute: "layer" is for models of layers, which model.name = "resnet" is not`,
+		"model.name=llama llama.size=tiny":                                   `data.kind: "idx" is nothing that model.name = "llama" can read (text or tokens: a llama reads text)`,
+		"model.name=llama data.kind=synthetic":                               `llama.dim: is needed where llama.size is empty`,
+		"model.name=lama train.recompute=layer":                              `model.name: unknown value "lama"`,
+		"model.name=llama llama.rope_factor=8 llama.rope_high_freq_factor=1": `llama.rope_high_freq_factor: must be above`,
+	} {
+		_, err := Open("quickstart", strings.Fields(sets)...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\n got %v\nwant %s", sets, err, want)
+		}
+	}
+}
