@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gotrain/gotrain/ddp/comm/shm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/recipes/assemble"
@@ -74,6 +75,7 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 	if err != nil {
 		return fmt.Errorf("cannot find the program itself: %w", err)
 	}
+	defer shm.Sweep("") // ranks that were killed while they met leave a name
 	return launch.Supervise(ctx, launch.Job{
 		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs,
 		Grace: time.Duration(r.Train.GraceSeconds * float64(time.Second)),

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gotrain/gotrain/ddp/comm/shm"
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
@@ -47,6 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return launch.ExitUsage
 	}
 	job.Stdout, job.Stderr = stdout, stderr
+	defer shm.Sweep("") // ranks that were killed while they met leave a name
 	if err := launch.Supervise(ctx, job); err != nil {
 		fmt.Fprintf(stderr, "hcclrun: %v\n", err)
 		return launch.ExitCode(err)

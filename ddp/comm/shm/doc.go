@@ -36,12 +36,18 @@
 // yields the processor up to four times to whoever wants it. Then it sleeps in the kernel (futex) until the last rank to arrive wakes all. See
 // Note [sleeping].
 //
+// # Where ranks meet
+//
+// The file has a name only while ranks join: /dev/shm/gotrain-UID/JOB, in a folder that the user alone may enter. What other users of
+// the machine put in /dev/shm, under whatever name, is neither opened nor in the way. All ranks of a job run as one user. See Note [names].
+//
 // # When ranks die
 //
 // Every rank holds a lock on one byte of the file. The kernel drops it when the process ends, however it ends, and peers that wait look
 // at the locks of missing ranks ten times a second: a death is reported as *comm.PeerError within about 100 ms, without pids
 // (which are reused, and mean nothing across containers). The file's name is removed as soon as all ranks joined, so that nothing can be
-// left behind later; a name left by a job that died while joining is removed by the next rank 0 on the machine.
+// left behind later; a name left by a job that died while joining is removed by Sweep: of the supervisor, or of the next rank 0 on the machine.
+// A rank that gives up while joining, for lack of memory say, tells the others, also those that come later.
 //
 // # Memory
 //

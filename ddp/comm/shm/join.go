@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,12 +28,13 @@ type Config struct {
 
 const prefix = "gotrain-"
 
-func (c *Config) path() (string, error) {
+// fill checks a configuration and sets what was left out.
+func (c *Config) fill() error {
 	if err := checkSize(c.Rank, c.Size); err != nil {
-		return "", err
+		return err
 	}
 	if c.Job == "" || len(c.Job) > 128 || strings.ContainsAny(c.Job, "/\x00") || strings.HasPrefix(c.Job, ".") {
-		return "", fmt.Errorf("comm: shm: %q is no job id\nhint: 1 to 128 characters without /", c.Job)
+		return fmt.Errorf("comm: shm: %q is no job id\nhint: 1 to 128 characters without /, not beginning with a dot", c.Job)
 	}
 	if c.Dir == "" {
 		c.Dir = "/dev/shm"
@@ -42,14 +42,13 @@ func (c *Config) path() (string, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 2 * time.Minute
 	}
-	return filepath.Join(c.Dir, fmt.Sprintf("%s%d-%s", prefix, os.Getuid(), c.Job)), nil
+	return nil
 }
 
 // Join meets the other ranks of the job and returns when all are there. When ctx or the timeout ends first, the error is a
 // *comm.TimeoutError that names the missing ranks. Rank 0 makes the file, and removes what dead jobs left.
 func Join(ctx context.Context, cfg Config) (*Comm, error) {
-	path, err := cfg.path()
-	if err != nil {
+	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
 	if !crossProcess {
@@ -60,37 +59,66 @@ func Join(ctx context.Context, cfg Config) (*Comm, error) {
 		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 	}
-	begin := time.Now()
-	var f files
-	if cfg.Rank == 0 {
-		sweep(cfg.Dir)
-		f, err = create(path, cfg.Size)
-	} else {
-		f, err = attach(ctx, path, cfg, begin)
-	}
+	c, err := cfg.join(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("comm: shm: rank %d of job %s: %w", cfg.Rank, cfg.Job, err)
-	}
-	if cfg.fileHeap && f.heap != f.control {
-		closeFD(f.heap)
-		f.heap = -1
-	}
-	c, err := enter(f, cfg.Rank, cfg.Size)
-	if err == nil {
-		err = c.meet(ctx, begin)
-		if err != nil {
-			c.Abort(err)
-			c.Close()
-		}
-	}
-	if cfg.Rank == 0 {
-		os.Remove(path) // all have it open, or nobody ever will
-	}
-	if err != nil {
-		sweep(cfg.Dir) // if rank 0 died meanwhile, the last one to give up removes its file
+		Sweep(cfg.Dir) // if rank 0 died meanwhile, the last one to give up removes its file
 		return nil, fmt.Errorf("comm: shm: rank %d of job %s: %w", cfg.Rank, cfg.Job, err)
 	}
 	return c, nil
+}
+
+func (c *Config) join(ctx context.Context) (*Comm, error) {
+	begin := time.Now()
+	var f files
+	var err error
+	over := func([]int, error) {}
+	if c.Rank == 0 {
+		Sweep(c.Dir)
+		f, over, err = create(*c)
+	} else {
+		f, err = attach(ctx, *c, begin)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.fileHeap && f.heap != f.control {
+		closeFD(f.heap)
+		f.heap = -1
+	}
+	late := others(c.Size)
+	group, err := enter(f, c.Rank, c.Size)
+	if err == nil {
+		if err = group.meet(ctx, begin); err != nil {
+			if late = nil; ctx.Err() == nil { // else nobody is expected any more
+				late = group.absent()
+			}
+			group.Abort(err)
+			group.Close()
+		}
+	}
+	over(late, err) // all have the file open, or nobody ever will
+	if err != nil {
+		return nil, err
+	}
+	return group, nil
+}
+
+// absent are the ranks that have not joined.
+func (c *Comm) absent() (ranks []int) {
+	for r, b := range c.v.block {
+		if atomic.LoadUint32(&b.state) == absent {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// others are the ranks but 0.
+func others(size int) (ranks []int) {
+	for r := 1; r < size; r++ {
+		ranks = append(ranks, r)
+	}
+	return ranks
 }
 
 // NewLocal makes a group of n ranks within this process: element r is the communicator of rank r.
@@ -145,8 +173,11 @@ func (f files) close() {
 func initialise(f files, size int) error {
 	fd := f.control
 	l := layoutOf(size)
-	if err := reserve(fd, 0, l.slots); err != nil {
-		return spaceError(fd, l.slots, err)
+	// All that ranks touch without having reserved it: a rank may give up, and ring at all pairs, before any other has come this far.
+	for _, part := range [][2]int64{{0, l.slots}, {l.pairs, l.rings}} {
+		if err := reserve(fd, part[0], part[1]-part[0]); err != nil {
+			return spaceError(fd, part[1]-part[0], err)
+		}
 	}
 	m, err := mapRange(fd, 0, l.end)
 	if err != nil {
@@ -169,20 +200,18 @@ func initialise(f files, size int) error {
 // enter maps the control part for a rank that holds its lock, and marks it joined. It owns f from here on.
 func enter(f files, rank, size int) (*Comm, error) {
 	fd, l := f.control, layoutOf(size)
-	err := reserve(fd, l.slot(rank), 2*slotBytes)
-	if err == nil && rank == 0 {
-		err = reserve(fd, l.pairs, l.rings-l.pairs)
-	}
-	if err != nil {
-		defer f.close()
-		return nil, spaceError(fd, 2*slotBytes, err)
-	}
 	m, err := mapRange(fd, 0, l.end)
 	if err != nil {
 		f.close()
 		return nil, err
 	}
 	c := newComm(f, m, rank, size)
+	if err := reserve(fd, l.slot(rank), 2*slotBytes); err != nil {
+		err = spaceError(fd, 2*slotBytes, err)
+		c.Abort(err) // the others wait for this rank
+		c.Close()
+		return nil, err
+	}
 	b := c.v.block[rank]
 	if f.heap >= 0 {
 		b.heap = 1
@@ -227,13 +256,7 @@ func (c *Comm) joinError(ctx context.Context, begin time.Time) error {
 	if ctx.Err() == context.Canceled {
 		return context.Cause(ctx)
 	}
-	var missing []int
-	for r, b := range c.v.block {
-		if atomic.LoadUint32(&b.state) == absent {
-			missing = append(missing, r)
-		}
-	}
-	return &comm.TimeoutError{Call: "join", After: time.Since(begin), Missing: missing}
+	return &comm.TimeoutError{Call: "join", After: time.Since(begin), Missing: c.absent()}
 }
 
 func spaceError(fd int, want int64, err error) error {

@@ -19,7 +19,7 @@ import (
 
 const (
 	magic     = 0x6e6961727467 // "gtrain"
-	version   = 1
+	version   = 2
 	pageBytes = 4096
 	hugeBytes = 2 << 20
 

@@ -25,6 +25,7 @@ const (
 	envRank = "SHM_TEST_RANK"
 	envSize = "SHM_TEST_SIZE"
 	envArg  = "SHM_TEST_ARG"
+	envDir  = "SHM_TEST_DIR"
 )
 
 // roles are what a copy can do: its error is printed and makes the exit code 1.
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 	defer cancel()
 	rank, _ := strconv.Atoi(os.Getenv(envRank))
 	size, _ := strconv.Atoi(os.Getenv(envSize))
-	if err := roles[role](ctx, Config{Job: os.Getenv(envJob), Rank: rank, Size: size}); err != nil {
+	if err := roles[role](ctx, Config{Job: os.Getenv(envJob), Rank: rank, Size: size, Dir: os.Getenv(envDir)}); err != nil {
 		fmt.Println("ERROR", err)
 		os.Exit(1)
 	}
@@ -156,8 +157,24 @@ func jobID(t testing.TB) string {
 // nothingLeft checks that /dev/shm holds no name of the job.
 func nothingLeft(t *testing.T, job string) {
 	t.Helper()
-	if left, _ := filepath.Glob("/dev/shm/*" + job + "*"); len(left) > 0 {
+	if left := nameOf(job); left != "" {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// nameOf is where the file of a job is, or "".
+func nameOf(job string) string {
+	names, _ := filepath.Glob(fmt.Sprintf("/dev/shm/%s%d*/%s", prefix, os.Geteuid(), job))
+	return strings.Join(names, " ")
+}
+
+// waitName waits until rank 0 has made the file of a job.
+func waitName(t *testing.T, p *proc, job string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); nameOf(job) == ""; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("rank 0 makes no file: %s", p.out)
+		}
 	}
 }
 
@@ -214,24 +231,13 @@ func TestKilled(t *testing.T) {
 // of one with the same id nor of another.
 func TestLeftover(t *testing.T) {
 	job := jobID(t)
-	path, err := (&Config{Job: job, Size: 2}).path()
-	if err != nil {
-		t.Fatal(err)
-	}
 	orphan := func() {
 		p := start(t, job, "join", 0, 2)
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(path); err == nil {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("rank 0 makes no file: %s", p.out)
-			}
-		}
+		waitName(t, p, job)
 		p.Process.Kill()
 		p.wait(t, 5*time.Second)
-		if _, err := os.Stat(path); err != nil {
-			t.Fatal("the test expects a leftover: ", err)
+		if nameOf(job) == "" {
+			t.Fatal("the test expects a leftover")
 		}
 	}
 	orphan()
@@ -287,12 +293,7 @@ func TestJoinErrors(t *testing.T) {
 
 	// With rank 0 waiting: another size, another rank 0.
 	p := start(t, job, "join", 0, 2)
-	path, _ := (&Config{Job: job, Size: 2}).path()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			break
-		}
-	}
+	waitName(t, p, job)
 	_, err = Join(short(), Config{Job: job, Rank: 1, Size: 3})
 	wants("size", err, "2 ranks", "hint")
 	_, err = Join(short(), Config{Job: job, Rank: 0, Size: 2})

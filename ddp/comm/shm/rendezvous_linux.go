@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -14,22 +13,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// create makes the file of a job, named in a folder of this user. over takes the name away when rank 0 is through: with an error, which ranks that come
+// later are told, or without.
+func create(cfg Config) (f files, over func(late []int, err error), err error) {
+	for range 100 { // an empty folder may be removed under our hands by a rank 0 that is through
+		var d *folder
+		if d, err = ownFolder(cfg.Dir); err == nil {
+			over = func(late []int, err error) {
+				if err != nil {
+					d.refuse(cfg.Job, late, err)
+				}
+				d.remove(cfg.Job)
+				d.tidy()
+				d.close()
+			}
+			if f, err = d.create(cfg); err == nil {
+				return f, over, nil
+			}
+			if isNoSpace(err) {
+				d.refuse(cfg.Job, others(cfg.Size), err)
+			}
+			d.tidy()
+			d.close()
+		}
+		if !errors.Is(err, unix.ENOENT) {
+			break
+		}
+	}
+	return files{}, nil, err
+}
+
 // create makes the file of a job. It has no name until it is complete and locked by rank 0, so that whoever finds the name can rely
 // on both; a name whose rank 0 holds no lock is a leftover.
-func create(path string, size int) (files, error) {
-	fd, err := unix.Open(filepath.Dir(path), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+func (d *folder) create(cfg Config) (files, error) {
+	fd, err := unix.Openat(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return files{}, fmt.Errorf("making a file in %s: %w\nhint: the directory must be a tmpfs that this user may write", filepath.Dir(path), err)
+		return files{}, fmt.Errorf("making a file in %s: %w\nhint: %s must be a tmpfs that this user may write", d.path, err, filepath.Dir(d.path))
 	}
 	f := files{control: fd, heap: fd}
 	if heap, err := anonymous(); err == nil {
 		f.heap = heap
 	}
 	if err = lock(fd, 0); err == nil {
-		err = initialise(f, size)
+		err = initialise(f, cfg.Size)
 	}
 	if err == nil {
-		err = name(fd, path)
+		d.withdraw(cfg.Job, cfg.Size)
+		err = d.name(fd, cfg.Job)
 	}
 	if err != nil {
 		f.close()
@@ -38,32 +68,33 @@ func create(path string, size int) (files, error) {
 	return f, nil
 }
 
-// name links the file to its path, in place of a leftover if there is one.
-func name(fd int, path string) error {
+// name links the file into the folder, in place of a leftover if there is one.
+func (d *folder) name(fd int, job string) error {
 	for range 3 {
-		err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+		err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), d.fd, job, unix.AT_SYMLINK_FOLLOW)
 		if !errors.Is(err, unix.EEXIST) {
 			return err
 		}
-		if pid, alive := owner(path); alive {
-			return fmt.Errorf("a job of this name is starting (pid %d holds %s)\nhint: give each job its own id", pid, path)
+		if pid, alive := d.owner(job); alive {
+			return fmt.Errorf("a job of this name is starting (pid %d holds %s/%s)\nhint: give each job its own id", pid, d.path, job)
 		}
-		os.Remove(path)
+		d.remove(job)
 	}
-	return fmt.Errorf("%s keeps coming back", path)
+	return fmt.Errorf("%s/%s keeps coming back", d.path, job)
 }
 
-// owner says whether the rank 0 that made the file at path lives.
-func owner(path string) (pid uint32, alive bool) {
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+// owner says whether the rank 0 that made a file lives.
+func (d *folder) owner(job string) (pid uint32, alive bool) {
+	fd, err := d.open(job)
 	if err != nil {
-		return 0, !errors.Is(err, unix.ENOENT)
+		return 0, false // not a file that a rank 0 made
 	}
 	defer closeFD(fd)
 	if !held(fd, 0, 1) {
 		return 0, false
 	}
-	if m, err := mapRange(fd, 0, layoutOf(1).slots); err == nil {
+	l := layoutOf(1)
+	if m, err := mapPart(fd, l.slots); err == nil {
 		pid = viewOf(m.mem, 1).block[0].pid
 		m.unmap()
 	}
@@ -71,9 +102,9 @@ func owner(path string) (pid uint32, alive bool) {
 }
 
 // attach opens the file of rank 0 and takes this rank's lock.
-func attach(ctx context.Context, path string, cfg Config, begin time.Time) (files, error) {
+func attach(ctx context.Context, cfg Config, begin time.Time) (files, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		fd, err := tryAttach(path, cfg)
+		fd, err := tryAttach(cfg)
 		if err != nil {
 			return files{}, err
 		}
@@ -91,55 +122,101 @@ func attach(ctx context.Context, path string, cfg Config, begin time.Time) (file
 	}
 }
 
-// tryAttach gives -1 without error if rank 0 is not there yet.
-func tryAttach(path string, cfg Config) (int, error) {
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+// tryAttach looks for rank 0 in all folders of this user. It gives -1 without error if rank 0 is not there yet.
+func tryAttach(cfg Config) (int, error) {
+	list, err := folders(cfg.Dir)
+	defer func() {
+		for _, d := range list {
+			d.close()
+		}
+	}()
+	if err != nil {
+		return -1, err
+	}
+	for _, d := range list {
+		if fd, err := d.attach(cfg); fd >= 0 || err != nil {
+			return fd, err
+		}
+		if reason, ok := d.refused(cfg.Job, cfg.Rank); ok {
+			return -1, &comm.PeerError{Rank: 0, Call: "join", Reason: reason}
+		}
+	}
+	return -1, nil
+}
+
+// attach gives -1 without error if there is no rank 0 in the folder.
+func (d *folder) attach(cfg Config) (int, error) {
+	fd, err := d.open(cfg.Job)
 	if errors.Is(err, unix.ENOENT) {
 		return -1, nil
 	}
 	if err != nil {
-		return -1, fmt.Errorf("opening %s: %w", path, err)
+		return -1, fmt.Errorf("opening %s/%s: %w", d.path, cfg.Job, err)
 	}
 	if !held(fd, 0, 1) { // left by a dead job: rank 0 of ours will replace it
 		closeFD(fd)
 		return -1, nil
 	}
-	err = matches(fd, cfg.Size)
-	if err == nil {
-		if err = lock(fd, cfg.Rank); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+	if err := matches(fd, cfg.Size); err != nil {
+		closeFD(fd)
+		return -1, fmt.Errorf("%s/%s: %w", d.path, cfg.Job, err)
+	}
+	if err := lock(fd, cfg.Rank); err != nil {
+		closeFD(fd)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 			err = fmt.Errorf("there is another rank %d\nhint: each process needs its own rank; two jobs need two ids", cfg.Rank)
 		}
-	}
-	if err != nil {
-		closeFD(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
+// foreign is the answer to a file that no rank 0 made.
+func foreign(why string) error {
+	return fmt.Errorf("the file is not one of gotrain's (%s)\nhint: remove it, or give the job another id", why)
+}
+
+// mapPart maps the first n bytes of a file that somebody else made. A file that is shorter is refused: touching what lies behind its end is a SIGBUS.
+func mapPart(fd int, n int64) (mapping, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return mapping{}, err
+	}
+	if st.Size < n {
+		return mapping{}, foreign(fmt.Sprintf("%d bytes, want at least %d", st.Size, n))
+	}
+	return mapRange(fd, 0, n)
+}
+
 // matches compares the header with what this rank expects.
 func matches(fd, size int) error {
-	m, err := mapRange(fd, 0, pageBytes)
+	m, err := mapPart(fd, pageBytes)
 	if err != nil {
 		return err
 	}
-	defer m.unmap()
 	h := viewOf(m.mem, 0).hdr
 	switch {
 	case atomic.LoadUint64(&h.magic) != magic:
-		return errors.New("the file is not one of gotrain's")
+		err = foreign("it begins otherwise")
 	case h.version != version:
-		return fmt.Errorf("rank 0 runs another version of gotrain (protocol %d, this is %d)", h.version, version)
+		err = fmt.Errorf("rank 0 runs another version of gotrain (protocol %d, this is %d)", h.version, version)
 	case h.size != uint32(size):
-		return fmt.Errorf("rank 0 expects %d ranks, this rank %d\nhint: all ranks must be started with the same world size", h.size, size)
+		err = fmt.Errorf("rank 0 expects %d ranks, this rank %d\nhint: all ranks must be started with the same world size", h.size, size)
 	}
-	return nil
+	m.unmap()
+	if err != nil {
+		return err
+	}
+	if m, err = mapPart(fd, layoutOf(size).rings); err == nil { // rank 0 made it so long before it gave it a name
+		m.unmap()
+	}
+	return err
 }
 
 // openHeap opens the anonymous heap through the process of rank 0. It gives -1 if that is not possible (other container, hardened /proc); then
 // all ranks use the control file for the heap. If there is no anonymous heap it gives fd.
 func openHeap(fd int) int {
-	m, err := mapRange(fd, 0, pageBytes)
+	m, err := mapPart(fd, pageBytes)
 	if err != nil {
 		return -1
 	}
@@ -148,7 +225,17 @@ func openHeap(fd int) int {
 	if h.heapPid == 0 {
 		return fd
 	}
-	heap, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", h.heapPid, h.heapFD), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	// In another namespace the number may be anybody's process, and the descriptor anything: nothing but a plain file is opened.
+	path, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", h.heapPid, h.heapFD), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1
+	}
+	defer closeFD(path)
+	var st unix.Stat_t
+	if unix.Fstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return -1
+	}
+	heap, err := reopen(path)
 	if err != nil {
 		return -1
 	}
@@ -158,19 +245,4 @@ func openHeap(fd int) int {
 		return -1
 	}
 	return heap
-}
-
-// sweep removes names whose jobs are dead: files of which no byte is locked.
-func sweep(dir string) {
-	names, _ := filepath.Glob(filepath.Join(dir, fmt.Sprintf("%s%d-*", prefix, os.Getuid())))
-	for _, path := range names {
-		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
-		if err != nil {
-			continue
-		}
-		if !held(fd, 0, MaxSize) {
-			os.Remove(path)
-		}
-		closeFD(fd)
-	}
 }

@@ -1,0 +1,65 @@
+package shm
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A rank 0 that cannot make the file of its job, because there is no memory for it, has nothing through which to tell the others; nor has one that
+// gave up and took the name of the file away. It leaves a refusal for each rank that is not there yet: a symbolic link in the folder
+// whose target is the reason. A link of this length takes no page of a tmpfs. The rank removes it when it has read it; one that nobody
+// read is void after a minute.
+
+const (
+	refusalSize = 120
+	refusalAge  = time.Minute
+)
+
+func refusalName(job string, rank int) string { return fmt.Sprintf(".%s.%d", job, rank) }
+
+// refuse leaves the reason for some ranks.
+func (f *folder) refuse(job string, ranks []int, reason error) {
+	text, _, _ := strings.Cut(reason.Error(), "\n")
+	text = text[:min(len(text), refusalSize)]
+	for _, r := range ranks {
+		name := refusalName(job, r)
+		f.remove(name)
+		unix.Symlinkat(text, f.fd, name) // if that fails too, the others wait in vain
+	}
+}
+
+// refused gives the reason that rank 0 left for a rank, and takes it away.
+func (f *folder) refused(job string, rank int) (reason string, ok bool) {
+	name := refusalName(job, rank)
+	b := make([]byte, 2*refusalSize)
+	n, err := unix.Readlinkat(f.fd, name, b)
+	if err != nil {
+		return "", false
+	}
+	ok = f.fresh(name)
+	f.remove(name)
+	return string(b[:n]), ok
+}
+
+// withdraw removes the refusals of a job, of which a new rank 0 is there.
+func (f *folder) withdraw(job string, size int) {
+	for r := 1; r < size; r++ {
+		f.remove(refusalName(job, r))
+	}
+}
+
+// expire removes a refusal that nobody will read.
+func (f *folder) expire(name string) {
+	if !f.fresh(name) {
+		f.remove(name)
+	}
+}
+
+func (f *folder) fresh(name string) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK && time.Since(time.Unix(st.Mtim.Unix())) < refusalAge
+}

@@ -1,0 +1,86 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"golang.org/x/sys/unix"
+)
+
+// TestNoRoomIsTold has one of three ranks find no shared memory. The others are told, whether they are there already or come later; nobody waits for
+// the end of the join timeout.
+func TestNoRoomIsTold(t *testing.T) {
+	for name, size := range map[string]string{"rank 0": "64k", "a later rank": "2600k"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+				t.Skip("cannot mount a tmpfs: ", err)
+			}
+			t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			errs := make([]error, 3)
+			var wg sync.WaitGroup
+			for r := range errs {
+				wg.Go(func() {
+					if r == 2 { // rank 0 is gone by then
+						time.Sleep(300 * time.Millisecond)
+					}
+					_, errs[r] = Join(ctx, Config{Job: "job", Rank: r, Size: 3, Dir: dir})
+				})
+			}
+			wg.Wait()
+			told := 0
+			for r, err := range errs {
+				var peer *comm.PeerError
+				switch {
+				case err == nil || errors.Is(err, context.DeadlineExceeded):
+					t.Errorf("rank %d: %v", r, err)
+				case !strings.Contains(err.Error(), "no shared memory"):
+					t.Errorf("rank %d is not told why: %v", r, err)
+				case errors.As(err, &peer):
+					told++
+				}
+			}
+			if told < 2 {
+				t.Errorf("%d of two ranks were told: %v", told, errs)
+			}
+			empty(t, dir)
+		})
+	}
+}
+
+// TestRefusalExpires wants a note that nobody read to count for nothing after a while, and to be swept.
+func TestRefusalExpires(t *testing.T) {
+	dir := meetingPlace(t)
+	d, err := openFolder(ourFolder(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	d.refuse("job", []int{1, 2}, errors.New("no room\nhint: none"))
+	Sweep(dir)
+	if reason, ok := d.refused("job", 1); !ok || reason != "no room" {
+		t.Errorf("got %q, %v", reason, ok)
+	}
+	if _, ok := d.refused("job", 1); ok {
+		t.Error("a note is read twice")
+	}
+	old := unix.NsecToTimespec(time.Now().Add(-2 * refusalAge).UnixNano())
+	path := filepath.Join(d.path, refusalName("job", 2))
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{old, old}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(dir)
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("an old note was not swept")
+	}
+	empty(t, dir)
+}
