@@ -3,6 +3,7 @@ package assemble
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
