@@ -25,7 +25,7 @@ type Recipe struct {
 type Run struct {
 	Name      string  `toml:"name" default:"auto" auto:"name of the recipe file" doc:"Name of the run, for logs and the output folder."`
 	Seed      uint64  `toml:"seed" default:"1" max:"9223372036854775807" doc:"Seed of initial weights, sample order, augmentation and dropout. Same seed, recipe and number of ranks: same numbers, bit by bit."`
-	OutputDir string  `toml:"output_dir" default:"auto" auto:"runs/NAME" doc:"Folder for logs, checkpoints and the resolved recipe; counts from the working directory."`
+	OutputDir string  `toml:"output_dir" default:"auto" auto:"runs/NAME" doc:"Folder for logs, checkpoints and the resolved recipe; counts from the working directory. One run at a time writes there: a second one ends with exit code 73."`
 	Steps     int     `toml:"steps" default:"0" unit:"optimizer steps" min:"0" doc:"Length of the run; 0: epochs says it. It counts updates, whatever their batch: a run that is resumed with other ranks makes as many in all."`
 	Epochs    float64 `toml:"epochs" default:"0" min:"0" doc:"Length of the run in passes over the training samples; 0: steps says it. A run that is resumed with other ranks, batch or data makes the rest of its epochs (docs/resume.md)."`
 }

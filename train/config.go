@@ -10,6 +10,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/dirlock"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
@@ -58,14 +59,15 @@ type Config struct {
 	Tail        data.Tail // what happens to the ragged end of a training epoch
 	SkipBad     int       // samples that may be unreadable before the run fails
 	NoShuffle   bool
-	EvalEvery   int // steps between evaluations; 0: after the last step only, -n: after every n epochs
-	SaveEvery   int // steps between checkpoints; 0: only at the end and when stopped, -n: after every n epochs
-	SaveDir     string
-	KeepLast    int    // checkpoints kept; 2
-	Resume      bool   // go on from the newest good checkpoint in SaveDir, if there is one
-	ResumeFrom  string // a checkpoint directory, or a directory of checkpoints; it must exist
-	InitFrom    string // what to take weights from at step 0: a safetensors file, a checkpoint, or what Weights opens
-	InitPartial bool   // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
+	EvalEvery   int           // steps between evaluations; 0: after the last step only, -n: after every n epochs
+	SaveEvery   int           // steps between checkpoints; 0: only at the end and when stopped, -n: after every n epochs
+	SaveDir     string        // of checkpoints; rank 0 becomes its owner for the time of Run, or Run fails with a *dirlock.BusyError
+	Lock        *dirlock.Lock // of a folder that the caller owns; where that is SaveDir, Run does not take it again
+	KeepLast    int           // checkpoints kept; 2
+	Resume      bool          // go on from the newest good checkpoint in SaveDir, if there is one
+	ResumeFrom  string        // a checkpoint directory, or a directory of checkpoints; it must exist
+	InitFrom    string        // what to take weights from at step 0: a safetensors file, a checkpoint, or what Weights opens
+	InitPartial bool          // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
 	// InitIgnore are patterns of tensors, such as "fc.*" or "*", that InitFrom and a checkpoint may hold without the model having them. Any other is an error: it
 	// tells that they are another model's.
 	InitIgnore []string

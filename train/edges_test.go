@@ -188,9 +188,12 @@ func TestOneFailingRankEndsAll(t *testing.T) {
 		{"held-out sample", func(t *testing.T, rank int) []Option {
 			return []Option{WithEval(unreadable{images(t, 21), []int{-1, 1}[rank]}, 2)}
 		}, "on fire", 0, 1},
-		{"full disk", func(t *testing.T, rank int) []Option {
+		{"folder that cannot be", func(t *testing.T, rank int) []Option {
 			return []Option{WithCheckpoints(full(t), 0), func(c *Config) { c.Resume = false }}
-		}, "", launch.ExitStorage, 0},
+		}, "not a directory", 0, 0},
+		{"checkpoint that cannot be written", func(t *testing.T, rank int) []Option {
+			return []Option{WithCheckpoints(t.TempDir(), 0), func(c *Config) { c.Beside = map[string][]byte{"not/plain": nil} }}
+		}, "not a plain file name", launch.ExitStorage, 0},
 		{"another length", func(t *testing.T, rank int) []Option { return []Option{WithSteps(6 + rank)} }, "length and intervals", 0, -1},
 		{"weights that blow up", func(t *testing.T, rank int) []Option {
 			return []Option{WithLR(1e38), WithOptimizer(optim.Default(optim.SGD, 1)), WithCheckpoints(t.TempDir(), 1)}

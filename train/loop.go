@@ -25,6 +25,7 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		return res, err
 	}
 	defer func() { err = t.finish(err) }()
+	t.writes = true
 	if err := t.open(ctx); err != nil {
 		return res, err
 	}

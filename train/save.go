@@ -19,6 +19,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/dirlock"
 )
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
@@ -60,6 +61,9 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	}
 	if len(v.NonFinite) > 0 {
 		return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the weights are beyond repair, and are not saved: %w\nhint: older checkpoints are good; lower the learning rate, lengthen the warm-up, or limit the gradient norm", t.comm.Rank(), t.step, failed))
+	}
+	if errors.Is(failed, dirlock.ErrLost) {
+		return launch.WithCode(launch.ExitInUse, failed)
 	}
 	if must {
 		return launch.WithCode(launch.ExitStorage, failed)

@@ -16,6 +16,7 @@ import (
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/dirlock"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
@@ -45,6 +46,9 @@ type Trainer struct {
 	scaler     *optim.Scaler
 	mover      *graph.Mover
 	saver      *checkpoint.Store
+	writes     bool          // Run was called: checkpoints will be written
+	lock       *dirlock.Lock // of the folder of checkpoints, on rank 0; nil where it is Config.Lock
+	owned      *dirlock.Lock // the one that makes that folder this run's; nil: this process only reads there
 	loader     *data.Loader
 	held       *data.Loader // evaluation
 
@@ -104,6 +108,11 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if t.comm = t.cfg.Comm; t.comm == nil {
 		t.comm = alone()
 	}
+	if t.writes {
+		if err = t.own(ctx); err != nil {
+			return err
+		}
+	}
 	if t.dev, err = t.openDevice(); err != nil {
 		return err
 	}
@@ -130,7 +139,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	}
 	t.mover = graph.NewMover(t.dev, t.stream)
 	if t.cfg.SaveDir != "" {
-		t.saver = checkpoint.New(checkpoint.OS{}, t.cfg.SaveDir, t.cfg.KeepLast)
+		t.saver = checkpoint.New(t.files(), t.cfg.SaveDir, t.cfg.KeepLast)
 	}
 	if err = t.initialise(ctx); err != nil {
 		return err
@@ -262,6 +271,9 @@ func (t *Trainer) Close() error {
 	}
 	if t.dev != nil {
 		add(t.dev.Close)
+	}
+	if t.lock != nil {
+		add(t.lock.Release)
 	}
 	t.loader, t.held, t.opt, t.eng, t.mover, t.train, t.eval, t.store, t.scratch, t.stream, t.dev = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -20,11 +21,12 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/checkpoint/tfjs"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/dirlock"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
 // trainer makes the trainer of one rank: it meets the other ranks and opens data and logs.
-func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, change func(*train.Config)) (*train.Trainer, error) {
+func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, change func(*train.Config) error) (*train.Trainer, error) {
 	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
 	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{NoPrefix: id.Source == launch.SourceGotrain})))
 	slog.Debug("identity", "who", id.String())
@@ -36,11 +38,13 @@ func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *t
 	if err != nil {
 		return nil, err
 	}
-	change(&cfg)
 	if cfg.Comm, err = train.Meet(ctx, id); err != nil {
 		return nil, err
 	}
-	t, err := train.New(train.WithConfig(cfg))
+	var t *train.Trainer
+	if err = change(&cfg); err == nil {
+		t, err = train.New(train.WithConfig(cfg))
+	}
 	if err != nil && cfg.Comm != nil {
 		launch.Report(err)
 		cfg.Comm.Abort(err)
@@ -56,19 +60,40 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 	}
 	term := telemetry.Stdout()
 	return untilStopped(ctx, func(ctx context.Context, stopper func(func())) error {
-		sinks, err := assemble.Sinks(r, id, term)
-		if err != nil {
-			return err
+		var running atomic.Pointer[train.Trainer]
+		var lock *dirlock.Lock
+		if id.Rank == 0 { // before anything is written, and before the ranks meet: so no rank of this job writes into the folder of another
+			var err error
+			lock, err = train.Own(ctx, r.Run.OutputDir, id.World == 1, func(error) {
+				if t := running.Load(); t != nil {
+					t.Stop()
+				}
+			})
+			if err != nil {
+				return err
+			}
+			defer lock.Release()
 		}
-		t, err := trainer(ctx, r, id, term, func(c *train.Config) { c.Sinks = sinks })
+		var sinks []telemetry.Sink
+		t, err := trainer(ctx, r, id, term, func(c *train.Config) (err error) {
+			sinks, err = assemble.Sinks(r, id, term)
+			c.Sinks, c.Lock = sinks, lock
+			return err
+		})
 		if err != nil {
 			for _, s := range sinks {
 				s.Close()
 			}
 			return err
 		}
+		running.Store(t)
 		stopper(t.Stop)
 		_, err = t.Run(context.WithoutCancel(ctx))
+		if lock != nil && err != nil {
+			if gone := lock.Check(); errors.Is(gone, dirlock.ErrLost) {
+				err = gone // it is why the run ended
+			}
+		}
 		if errors.Is(err, train.ErrStopped) && id.Source == launch.SourceGotrain {
 			return launch.WithCode(launch.ExitStopped, errors.New("")) // the supervisor has the words
 		}
@@ -80,8 +105,9 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, path string, asJSON bool) error {
 	term := telemetry.Stdout()
 	return untilStopped(ctx, func(ctx context.Context, stopper func(func())) error {
-		t, err := trainer(ctx, r, id, term, func(c *train.Config) {
+		t, err := trainer(ctx, r, id, term, func(c *train.Config) error {
 			c.InitFrom, c.InitPartial, c.ResumeFrom, c.Resume, c.SaveDir, c.SaveEvery = path, false, "", false, "", 0
+			return nil
 		})
 		if err != nil {
 			return err

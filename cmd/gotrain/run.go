@@ -25,7 +25,9 @@ Without a launcher gotrain starts train.ranks processes on this machine and supe
 process is one rank, and the launcher decides how many there are.
 
 SIGTERM, SIGINT, SIGUSR1 and SIGHUP end the run after the step under way: all ranks agree, a checkpoint is written, the exit code is 75, and
-the same command goes on from there. A second SIGINT ends it at once.`,
+the same command goes on from there. A second SIGINT ends it at once.
+
+One run at a time writes to an output folder: a second one ends with exit code 73 and says whose the folder is.`,
 		Example: `  gotrain run recipes/resnet50.toml
   gotrain run resnet50 --set data.root=/data/my-photographs --set train.dtype=bf16
   gotrain run my.toml --ranks 4 --set run.steps=100 --set checkpoint.resume=none

@@ -16,6 +16,7 @@ const (
 	ExitNoInput     = 66  // data or checkpoint not found or not readable
 	ExitUnavailable = 69  // device or collective not available, or a peer is gone
 	ExitInternal    = 70  // ranks disagree, or an internal invariant broke
+	ExitInUse       = 73 // another run owns the output folder
 	ExitStorage     = 74  // writing a checkpoint or log failed
 	ExitStopped     = 75  // stopped on request after a good checkpoint: run again to go on
 	ExitNumerics    = 76  // numerics: NaN, infinity, loss scale at its floor
@@ -39,6 +40,7 @@ func Codes() []CodeInfo {
 		{ExitNoInput, "no-input", "data or checkpoint not found or not readable"},
 		{ExitUnavailable, "unavailable", "device or collective not available, or another rank is gone"},
 		{ExitInternal, "internal", "ranks disagree, or an internal invariant broke: please report it"},
+		{ExitInUse, "in-use", "another run writes to the output folder, or has taken it over"},
 		{ExitStorage, "storage", "writing a checkpoint or a log failed (disk full, permissions)"},
 		{ExitStopped, "stopped", "stopped on request after a good checkpoint; run the same command again to go on"},
 		{ExitNumerics, "numerics", "loss or gradients are not finite, or the loss scale reached its floor"},

@@ -38,6 +38,7 @@ var arrows = map[string]string{
 
 	"train/data/...":             "npu train/data/...",
 	"train/data/text":            "npu train/data/... train/checkpoint/safetensors", // it maps shards as those are mapped
+	"train/dirlock":              "",
 	"train/generate":             "npu graph graph/models/llama",
 	"train/checkpoint/...":       "optim train/checkpoint/...",
 	"train/checkpoint/llamafile": "graph/models/llama train/checkpoint/...",

@@ -40,5 +40,5 @@
 // there is not thrown back to the abandoned step 2000. A step that is saved again goes to step-N-2, because replacing a directory cannot be done
 // in one atomic operation everywhere.
 //
-// One process writes to a store at a time. Loading verifies every byte against the manifest first.
+// One process writes to a store at a time: package dirlock makes sure of it, and Guard stops one that lost its directory. Loading verifies every byte against the manifest first.
 package checkpoint

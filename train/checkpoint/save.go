@@ -63,7 +63,7 @@ func (s *Store) save(ctx context.Context, c Content) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	if err := s.prepareRoot(); err != nil {
+	if err := s.Prepare(); err != nil {
 		return Info{}, err
 	}
 	serial, name, err := s.next(ctx, c.State.Step)

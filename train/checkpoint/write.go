@@ -55,8 +55,8 @@ func (s *Store) write(ctx context.Context, path string, fill func(io.Writer) err
 	return Entry{Size: t.n, SHA256: hex.EncodeToString(t.sum.Sum(nil))}, nil
 }
 
-// prepareRoot makes the root and what leads to it, durably.
-func (s *Store) prepareRoot() error {
+// Prepare makes the root and what leads to it, durably. Save does it too; it is for who needs the directory earlier.
+func (s *Store) Prepare() error {
 	var made []string
 	for dir := s.root; ; dir = filepath.Dir(dir) {
 		_, err := s.fs.ReadDir(dir)

@@ -64,6 +64,16 @@ func Take(ctx context.Context, dir string, o Options) (*Lock, error) {
 	return l, nil
 }
 
+// Covers says whether dir is the folder that is owned, perhaps by another name.
+func (l *Lock) Covers(dir string) bool {
+	a, err := os.Stat(filepath.Dir(l.path))
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(dir)
+	return err == nil && os.SameFile(a, b)
+}
+
 // Check says whether the lock is still held: nil, an error that is ErrLost, or another one where the file cannot be read just now.
 func (l *Lock) Check() error {
 	l.mu.Lock()
