@@ -16,7 +16,7 @@ const (
 	ExitNoInput     = 66  // data or checkpoint not found or not readable
 	ExitUnavailable = 69  // device or collective not available, or a peer is gone
 	ExitInternal    = 70  // ranks disagree, or an internal invariant broke
-	ExitInUse       = 73 // another run owns the output folder
+	ExitInUse       = 73  // another run owns the output folder
 	ExitStorage     = 74  // writing a checkpoint or log failed
 	ExitStopped     = 75  // stopped on request after a good checkpoint: run again to go on
 	ExitNumerics    = 76  // numerics: NaN, infinity, loss scale at its floor
