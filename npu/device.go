@@ -103,6 +103,10 @@ type Stream interface {
 	Wait(Event) error
 	// Sync blocks until all work enqueued so far ran, and returns the first error since the last Sync.
 	Sync(ctx context.Context) error
+	// Skip(true) makes the stream pass over kernels, copies and host functions, from the end of the kernel that runs now, those of a batch under
+	// way included; events are reached as ever, so that nobody who waits for one is left. What was passed over has not been computed. Skip(false)
+	// ends that for work enqueued from then on, once all work before it was passed over (Sync first). Any goroutine may call it.
+	Skip(on bool)
 	// Profile(true) makes the stream record the time of each launch; Profile(false) stops and returns what was recorded.
 	Profile(on bool) []Sample
 	Close() error

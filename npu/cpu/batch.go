@@ -16,7 +16,7 @@ import (
 // runBatch executes runs of C kernels by one C call each, so that the goroutine does not give its processor away and ask for it again
 // between kernels: with goroutines that decode images on all processors each return from C could wait for milliseconds.
 func (s *stream) runBatch(batch []npu.Launch, profile bool) error {
-	for i := 0; i < len(batch); {
+	for i := 0; i < len(batch) && !s.skips(); {
 		n := 0
 		for n < chunkLen && i+n < len(batch) {
 			l := batch[i+n].(*launch) // Run checked
@@ -50,7 +50,7 @@ func (s *stream) runC(batch []npu.Launch, profile bool) error {
 	if !profile {
 		times = nil
 	}
-	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, s.status))
+	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, s.status, (*C.uint32_t)(unsafe.Pointer(s.skip))))
 	if profile {
 		s.mu.Lock()
 		for i := range n {

@@ -8,8 +8,9 @@ typedef int (*gt_fn)(void *self, void *stream);
 typedef struct { gt_fn fn; void *self; } gt_command;
 typedef struct { int64_t begin, dur; } gt_time; // nanoseconds, CLOCK_MONOTONIC
 
-// Runs n commands in order and stops at the first that fails. Returns how many succeeded; *status is that of the failed one.
-int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status);
+// Runs n commands in order and stops at the first that fails. Returns how many succeeded; *status is that of the failed one. Once *skip is not 0
+// the rest is passed over and counts as succeeded; skip may be NULL.
+int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status, const uint32_t *skip);
 int64_t gt_now(void);
 
 // A command that is several: gt_sequence_run stops at the first that fails.

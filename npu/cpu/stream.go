@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -43,6 +44,7 @@ type stream struct {
 	commands *[chunkLen]C.gt_command // C memory
 	times    *[chunkLen]C.gt_time    // C memory
 	status   *C.int                  // C memory: a Go variable would be allocated at each call
+	skip     *uint32                 // C memory, for gt_run looks at it between kernels; 1: see Skip
 
 	mu      sync.Mutex
 	changed sync.Cond // done or err changed, or a Sync's context ended
@@ -53,6 +55,7 @@ type stream struct {
 	profile bool
 	samples []npu.Sample
 
+	skipMu sync.Mutex   // guards skip between Skip and the end of the thread
 	postMu sync.RWMutex // held for reading while a task is put into the queue, for writing by Close
 }
 
@@ -97,6 +100,7 @@ func (d *Device) NewStream(name string) (npu.Stream, error) {
 	s.commands = (*[chunkLen]C.gt_command)(C.calloc(chunkLen, C.sizeof_gt_command))
 	s.times = (*[chunkLen]C.gt_time)(C.calloc(chunkLen, C.sizeof_gt_time))
 	s.status = (*C.int)(C.calloc(1, C.sizeof_int))
+	s.skip = (*uint32)(C.calloc(1, 4))
 	started := make(chan error)
 	go s.loop(started)
 	if err := <-started; err != nil {
@@ -173,6 +177,10 @@ func (s *stream) drop() {
 	C.free(unsafe.Pointer(s.commands))
 	C.free(unsafe.Pointer(s.times))
 	C.free(unsafe.Pointer(s.status))
+	s.skipMu.Lock()
+	C.free(unsafe.Pointer(s.skip))
+	s.skip = nil
+	s.skipMu.Unlock()
 	s.dev.mu.Lock()
 	delete(s.dev.streams, s)
 	if s.compute {
@@ -188,6 +196,9 @@ func (s *stream) exec(t task, failed error, profile bool) (err error) {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
+	if s.skips() && t.kind != taskRecord && t.kind != taskWait {
+		return nil
+	}
 	switch t.kind {
 	case taskRun:
 		return s.runBatch(t.batch, profile)
@@ -307,6 +318,22 @@ func (s *stream) Sync(ctx context.Context) error {
 	s.err = nil
 	return err
 }
+
+// Skip sets the flag that the thread looks at between kernels.
+func (s *stream) Skip(on bool) {
+	s.skipMu.Lock()
+	defer s.skipMu.Unlock()
+	if s.skip != nil {
+		v := uint32(0)
+		if on {
+			v = 1
+		}
+		atomic.StoreUint32(s.skip, v)
+	}
+}
+
+// skips is for the thread itself.
+func (s *stream) skips() bool { return atomic.LoadUint32(s.skip) != 0 }
 
 // Profile times kernels, not copies, host functions and events.
 func (s *stream) Profile(on bool) []npu.Sample {

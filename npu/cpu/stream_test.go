@@ -249,3 +249,44 @@ func TestCloseIsIdempotent(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Skip ends a batch between two of its kernels: this one would run for hours. What is enqueued after it is passed over too, but events are reached.
+func TestSkipEndsABatch(t *testing.T) {
+	g := newRig(t, testDevice(t))
+	p := g.alloc(400)
+	batch := make([]npu.Launch, 1<<20)
+	for i, l := 0, g.matmul(512); i < len(batch); i++ {
+		batch[i] = l
+	}
+	e, err := g.d.NewEvent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, ran := make(chan bool), false
+	for _, err := range []error{
+		g.s.Do(func() error { close(begun); return nil }), g.s.Run(batch), g.s.Do(func() error { ran = true; return nil }),
+		g.s.Run([]npu.Launch{g.fill(7, 100, p)}), g.s.Record(e),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-begun
+	g.s.Skip(true)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := errors.Join(e.Sync(ctx), g.s.Sync(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if v := get(p.Buf.Host(), 0, npu.F32); v != 0 || ran {
+		t.Errorf("after Skip a kernel wrote %g, and a host function ran: %v", v, ran)
+	}
+	g.s.Skip(false)
+	if err := g.s.Run([]npu.Launch{g.fill(7, 100, p)}); err != nil {
+		t.Fatal(err)
+	}
+	g.sync()
+	if v := get(p.Buf.Host(), 0, npu.F32); v != 7 {
+		t.Errorf("after Skip(false) the memory holds %g, want 7", v)
+	}
+}

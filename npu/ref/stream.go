@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gotrain/gotrain/npu"
@@ -26,6 +27,7 @@ type stream struct {
 	done    uint64
 	err     error
 	closing bool
+	skip    atomic.Bool // see Skip
 	profile bool
 	samples []npu.Sample
 }
@@ -106,9 +108,15 @@ func (s *stream) exec(t task, profile bool) (err error) {
 		}
 	}()
 	if t.fn != nil {
+		if s.skip.Load() && !t.always {
+			return nil
+		}
 		return t.fn()
 	}
 	for _, nl := range t.batch {
+		if s.skip.Load() {
+			return nil
+		}
 		l := nl.(*launch) // Run checked
 		begin := time.Now()
 		if err := run(l.kernel.op, l.args, s.dev.threads); err != nil {
@@ -187,6 +195,9 @@ func (s *stream) Sync(ctx context.Context) error {
 	s.err = nil
 	return err
 }
+
+// Skip makes the goroutine pass over what changes memory.
+func (s *stream) Skip(on bool) { s.skip.Store(on) }
 
 func (s *stream) Profile(on bool) []npu.Sample {
 	s.mu.Lock()
