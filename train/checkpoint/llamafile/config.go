@@ -16,30 +16,28 @@ import (
 
 // hfConfig is Hugging Face's config.json, as far as it says what the model is. A pointer is nil where the key is missing or null.
 type hfConfig struct {
-	Architectures []string       `json:"architectures,omitempty"`
-	ModelType     *string        `json:"model_type"`
-	HiddenSize    *int           `json:"hidden_size"`
-	Intermediate  *int           `json:"intermediate_size"`
-	Layers        *int           `json:"num_hidden_layers"`
-	Heads         *int           `json:"num_attention_heads"`
-	KVHeads       *int           `json:"num_key_value_heads"`
-	HeadDim       *int           `json:"head_dim,omitempty"`
-	Vocab         *int           `json:"vocab_size"`
-	Context       *int           `json:"max_position_embeddings"`
-	NormEps       *pyFloat       `json:"rms_norm_eps"`
-	Theta         *pyFloat       `json:"rope_theta"`
-	Scaling       *hfScaling     `json:"rope_scaling"`
-	Parameters    *hfScaling     `json:"rope_parameters,omitempty"` // transformers 5: both of the above
-	Act           *string        `json:"hidden_act"`
-	Tied          *bool          `json:"tie_word_embeddings"`
-	AttentionBias *bool          `json:"attention_bias"`
-	MLPBias       *bool          `json:"mlp_bias"`
-	PartialRotary *float64       `json:"partial_rotary_factor,omitempty"`
-	Quantization  map[string]any `json:"quantization_config,omitempty"`
-	Initializer   *pyFloat       `json:"initializer_range,omitempty"`
-	BOS           ids            `json:"bos_token_id"`
-	EOS           ids            `json:"eos_token_id"`
-	TorchDType    *string        `json:"torch_dtype,omitempty"`
+	Architectures []string   `json:"architectures,omitempty"`
+	ModelType     *string    `json:"model_type"`
+	HiddenSize    *int       `json:"hidden_size"`
+	Intermediate  *int       `json:"intermediate_size"`
+	Layers        *int       `json:"num_hidden_layers"`
+	Heads         *int       `json:"num_attention_heads"`
+	KVHeads       *int       `json:"num_key_value_heads"`
+	HeadDim       *int       `json:"head_dim,omitempty"`
+	Vocab         *int       `json:"vocab_size"`
+	Context       *int       `json:"max_position_embeddings"`
+	NormEps       *pyFloat   `json:"rms_norm_eps"`
+	Theta         *pyFloat   `json:"rope_theta"`
+	Scaling       *hfScaling `json:"rope_scaling"`
+	Parameters    *hfScaling `json:"rope_parameters,omitempty"` // transformers 5: both of the above
+	Act           *string    `json:"hidden_act"`
+	Tied          *bool      `json:"tie_word_embeddings"`
+	AttentionBias *bool      `json:"attention_bias"`
+	MLPBias       *bool      `json:"mlp_bias"`
+	Initializer   *pyFloat   `json:"initializer_range,omitempty"`
+	BOS           ids        `json:"bos_token_id"`
+	EOS           ids        `json:"eos_token_id"`
+	TorchDType    *string    `json:"torch_dtype,omitempty"`
 }
 
 type hfScaling struct {
@@ -130,7 +128,7 @@ func parseConfig(raw []byte) (c llama.Config, eos []int, err error) {
 	if err := json.Unmarshal(raw, &h); err != nil {
 		return c, nil, err
 	}
-	if err := h.refuse(); err != nil {
+	if err := h.refuse(raw); err != nil {
 		return c, nil, err
 	}
 	for _, f := range []struct {
@@ -164,7 +162,7 @@ func or[T any](p *T, otherwise T) T {
 }
 
 // refuse names what the file asks for and gotrain does not compute.
-func (h hfConfig) refuse() error {
+func (h hfConfig) refuse(raw []byte) error {
 	var errs []error
 	no := func(bad bool, format string, a ...any) {
 		if bad {
@@ -177,8 +175,15 @@ func (h hfConfig) refuse() error {
 	no(or(h.AttentionBias, false), "attention_bias is true: projections with biases are not supported")
 	no(or(h.MLPBias, false), "mlp_bias is true: projections with biases are not supported")
 	no(or(h.Act, "silu") != "silu" && or(h.Act, "") != "swish", "hidden_act is %q, only silu is supported", or(h.Act, ""))
-	no(or(h.PartialRotary, 1) != 1, "partial_rotary_factor is %g, only 1 is supported", or(h.PartialRotary, 1))
-	no(len(h.Quantization) > 0, "quantization_config: quantised weights are not read\nhint: take the original weights")
+	errs = append(errs, refuseForeign(raw)...)
+	var nested struct {
+		Scaling    json.RawMessage `json:"rope_scaling"`
+		Parameters json.RawMessage `json:"rope_parameters"`
+	}
+	if json.Unmarshal(raw, &nested) == nil {
+		errs = append(errs, refuseScaling("rope_scaling", nested.Scaling)...)
+		errs = append(errs, refuseScaling("rope_parameters", nested.Parameters)...)
+	}
 	return errors.Join(errs...)
 }
 
@@ -228,6 +233,9 @@ func (s hfScaling) scaling() (llama.Scaling, error) {
 	case "default":
 		if s.Factor != nil && *s.Factor != 1 {
 			return llama.Scaling{}, fmt.Errorf("rope_scaling has a factor of %g and no type", *s.Factor)
+		}
+		if s.RopeType == nil && s.Type == nil && (s.Low != nil || s.High != nil || s.Original != nil) {
+			return llama.Scaling{}, errors.New("rope_scaling has frequencies and no type")
 		}
 		return llama.Scaling{}, nil
 	case "llama3":

@@ -100,6 +100,46 @@ func TestConfigDefaultsAndIDs(t *testing.T) {
 	}
 }
 
+// What changes numbers and is not computed is an error, in whatever form; a value that asks for nothing is none.
+func TestConfigRefusesForeignSettings(t *testing.T) {
+	for more, want := range map[string]string{
+		`"text_config":{"hidden_size":64}`:                                          "text_config is",
+		`"sliding_window":1024`:                                                     "sliding_window is 1024, below the context of 2048",
+		`"sliding_window":"1024"`:                                                   "which is not understood",
+		`"layer_types":["full_attention","sliding_attention"]`:                      `layer 1 is "sliding_attention"`,
+		`"partial_rotary_factor":0.5`:                                               "partial_rotary_factor is 0.5",
+		`"quantization":{"bits":4}`:                                                 "quantised weights are not read",
+		`"attention_bias":"true"`:                                                   "cannot unmarshal",
+		`"hidden_act":["silu"]`:                                                     "cannot unmarshal",
+		`"hidden_activation":"gelu_pytorch_tanh"`:                                   "hidden_activation is",
+		`"final_logit_softcapping":30.0`:                                            "final_logit_softcapping is 30.0",
+		`"embedding_multiplier":12.0`:                                               "embedding_multiplier is 12.0",
+		`"num_local_experts":8`:                                                     "num_local_experts is 8",
+		`"rope_scaling":"llama3"`:                                                   "cannot unmarshal",
+		`"rope_scaling":{"high_freq_factor":4.0}`:                                   "has frequencies and no type",
+		`"rope_scaling":{"rope_type":"default","attention_factor":1.2}`:             "rope_scaling: attention_factor is not understood",
+		`"rope_parameters":{"full_attention":{"rope_type":"default"}}`:              "rope_parameters: full_attention is not understood",
+		`"rope_parameters":{"full_attention":{"rope_theta":1e6}},"moe":{"top_k":2}`: "moe is",
+	} {
+		if c, err := ParseConfig([]byte(minimal(more))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v, want %q", more, c, err, want)
+		}
+	}
+	for _, more := range []string{
+		`"text_config":null,"quantization_config":{},"num_local_experts":0,"qk_norm":false`, `"sliding_window":2048`, `"sliding_window":1024,"use_sliding_window":false`,
+		`"embedding_multiplier":1.0,"partial_rotary_factor":1`, `"layer_types":["full_attention"]`, `"rope_scaling":{}`, `"rope_scaling":null,"pretraining_tp":2,"use_cache":true`,
+		`"hidden_activation":"silu","transformers_version":"4.48.0","attention_dropout":0.1`,
+	} {
+		if _, err := ParseConfig([]byte(minimal(more))); err != nil {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+	shapes := map[string][]int{"layers.0.feed_forward.w1.weight": {64, 32}}
+	if _, err := parseParams([]byte(`{"dim":32,"n_layers":2,"n_heads":4,"vocab_size":100,"moe":{"num_experts":8}}`), shapes, nil); err == nil || !strings.Contains(err.Error(), "moe is") {
+		t.Errorf("params.json with experts: %v", err)
+	}
+}
+
 func TestConfigRefuses(t *testing.T) {
 	for more, want := range map[string]string{
 		`"model_type":"mistral"`:                                `model_type is "mistral"`,

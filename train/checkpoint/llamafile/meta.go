@@ -63,6 +63,9 @@ func parseParams(raw []byte, shapes map[string][]int, meta map[string]string) (l
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return c, err
 	}
+	if err := errors.Join(refuseForeign(raw)...); err != nil {
+		return c, err
+	}
 	for name, v := range map[string]*int{"dim": p.Dim, "n_layers": p.Layers, "n_heads": p.Heads} {
 		if v == nil {
 			return c, fmt.Errorf("%s is missing", name)
