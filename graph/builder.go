@@ -33,6 +33,7 @@ type Builder struct {
 	g           *gorgonia.ExprGraph
 	training    bool
 	unreachedOK bool
+	onParam     []func(*Param) error
 	warn        func(string)
 	warned      map[string]bool
 
@@ -84,7 +85,7 @@ type Param struct {
 	Shape   npu.Shape
 	Init    Init
 	NoDecay bool   // no weight decay: biases, scales of norms
-	Group   string // which optimizer group; "" is the default one
+	Group   string // which group of the trainer (train.ParamGroup); "" is none
 	Frozen  bool   // no gradient is built
 	Node    *Node
 }
@@ -105,6 +106,11 @@ func ForEval() Option { return func(b *Builder) { b.training = false } }
 
 // AllowUnreached makes a parameter that the loss does not depend on no error: it gets no gradient.
 func AllowUnreached() Option { return func(b *Builder) { b.unreachedOK = true } }
+
+// OnParam calls f with each parameter as it is declared, before anything depends on it. f may set NoDecay, Group and Frozen; its error ends the building.
+func OnParam(f func(*Param) error) Option {
+	return func(b *Builder) { b.onParam = append(b.onParam, f) }
+}
 
 // WarnTo sets where warnings go. The default is slog.
 func WarnTo(f func(string)) Option { return func(b *Builder) { b.warn = f } }

@@ -23,7 +23,7 @@ type ParamOption func(*Param)
 // NoDecay exempts the parameter from weight decay.
 func NoDecay() ParamOption { return func(p *Param) { p.NoDecay = true } }
 
-// Group puts the parameter into an optimizer group.
+// Group puts the parameter into a group that whoever trains it knows by name: train.ParamGroup, with a learning rate and a decay of its own.
 func Group(name string) ParamOption { return func(p *Param) { p.Group = name } }
 
 // Frozen keeps the parameter as it is: no gradient is built for it.
@@ -34,6 +34,11 @@ func (b *Builder) Param(name string, shape npu.Shape, init Init, opts ...ParamOp
 	p := &Param{Name: join(b.path, name), Shape: shape.Clone(), Init: init}
 	for _, o := range opts {
 		o(p)
+	}
+	for _, f := range b.onParam {
+		if err := f(p); err != nil && b.err == nil {
+			b.Failf("parameter %q %w", p.Name, err)
+		}
 	}
 	if err := init.check(p.Shape); err != nil && b.err == nil {
 		b.Failf("parameter %q: %w", p.Name, err)

@@ -33,6 +33,7 @@ type Config struct {
 	Epochs float64 // passes over Data in all; used where Steps is 0
 
 	Optim    optim.Config
+	Groups   []ParamGroup // parameters with a learning rate or decay of their own, or frozen; see ParamGroup
 	Schedule Schedule
 	ClipNorm float64             // limit of the global gradient norm; 0: none
 	Scaler   *optim.ScalerConfig // loss scaling; nil: none, which is right for f32 and bf16
@@ -83,6 +84,7 @@ type Config struct {
 	Sinks      []telemetry.Sink // told of all events; the trainer closes them
 	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace among the sinks
 	FLOPs      *telemetry.FLOPs // arithmetic of an item, for MFU; nil: what the plan's kernels do
+	optimGroup []int            // by index in Groups: the first of its two in Optim.Groups
 	PeakFLOPS  float64          // of this rank's device at its compute dtype, for MFU; 0: what the device says, or unknown
 }
 
@@ -147,6 +149,7 @@ func (c *Config) validate() error {
 	need(c.ClipNorm >= 0, "the limit of the gradient norm must not be negative, got %g", c.ClipNorm)
 	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be torn", c.KeepLast)
 	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are asked for, but no directory for them")
+	c.checkGroups(need)
 	if c.Optim.Rule == "" {
 		need(false, "no optimizer\nhint: train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
 	} else if err := c.Optim.Validate(); err != nil {

@@ -15,6 +15,16 @@
 // Import the devices that the program shall have for their side effect: npu/cpu, npu/ref. With several ranks each process makes a communicator (ddp/comm/shm) and gives it
 // to WithComm; everything else stays the same. Config has every setting with its default.
 //
+// # Groups of parameters
+//
+//	train.WithGroups(
+//		train.ParamGroup{Name: "stem", Match: func(p string) bool { return strings.HasPrefix(p, "conv1.") }, Frozen: true},
+//		train.ParamGroup{Name: "head", LRFactor: 10}, // of parameters that the model declares with graph.Group("head")
+//	)
+//
+// gives parameters a learning rate or decay of their own, or freezes them: what is frozen has no backward pass, no optimizer state and no part in the reductions and in the
+// norm that is limited, and checkpoints hold it. A group of the model that the trainer does not have, and one of the trainer without parameters, are errors.
+//
 // # What holds
 //
 //   - A [Model] returns sums. They are divided once, by the count over all micro-batches and ranks, so the loss does not depend on how a global batch is split.

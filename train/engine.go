@@ -28,17 +28,13 @@ func (t *Trainer) params() ([]ddp.Param, error) {
 		return nil, fmt.Errorf("train: the model has no parameter to train")
 	}
 	slices.SortStableFunc(t.order, func(a, b int) int { return ws[a].Ready - ws[b].Ready })
-	noDecay := map[string]bool{}
-	for _, p := range t.train.net.b.Params() {
-		noDecay[p.Name] = p.NoDecay
+	groups, err := t.cfg.optimGroups(t.train.net.b.Params())
+	if err != nil {
+		return nil, err
 	}
 	var params []ddp.Param
 	for _, i := range t.order {
-		group := optim.GroupOf(len(ws[i].Desc.Shape))
-		if noDecay[ws[i].Name] {
-			group = optim.NoDecay
-		}
-		params = append(params, ddp.Param{Name: ws[i].Name, Elems: ws[i].Elems, DType: npu.F32, Group: group})
+		params = append(params, ddp.Param{Name: ws[i].Name, Elems: ws[i].Elems, DType: npu.F32, Group: groups[ws[i].Name]})
 	}
 	return params, nil
 }

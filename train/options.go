@@ -40,6 +40,9 @@ func WithEpochs(n float64) Option { return func(c *Config) { c.Epochs, c.Steps =
 // WithOptimizer sets the rule.
 func WithOptimizer(o optim.Config) Option { return func(c *Config) { c.Optim = o } }
 
+// WithGroups gives sets of parameters a learning rate or decay of their own, or freezes them.
+func WithGroups(groups ...ParamGroup) Option { return func(c *Config) { c.Groups = groups } }
+
 // WithLR sets a constant learning rate.
 func WithLR(lr float64) Option { return WithSchedule(ConstantLR(lr)) }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -95,6 +96,7 @@ func New(opts ...Option) (*Trainer, error) {
 	if err := t.cfg.validate(); err != nil {
 		return nil, err
 	}
+	t.cfg.expandGroups()
 	return t, nil
 }
 
@@ -203,7 +205,8 @@ func (t *Trainer) skipped(index int, err error) {
 // compile builds and compiles the training network and, with the same parameter layouts, the evaluation network.
 func (t *Trainer) compile() error {
 	c := &t.cfg
-	net, err := build(c.Model, c.Data.Fields(), c.Batch, true, c.Graph)
+	opts := append(slices.Clone(c.Graph), c.groupOption())
+	net, err := build(c.Model, c.Data.Fields(), c.Batch, true, opts)
 	if err != nil {
 		return err
 	}
@@ -215,7 +218,7 @@ func (t *Trainer) compile() error {
 	if c.Eval == nil {
 		return nil
 	}
-	if net, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false, c.Graph); err != nil {
+	if net, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false, opts); err != nil {
 		return fmt.Errorf("train: evaluation network: %w", err)
 	}
 	if prog, err = graph.Compile(net.b, t.dev, graph.Options{Compute: c.Compute, Layouts: prog.Layouts()}); err != nil {

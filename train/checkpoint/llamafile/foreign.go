@@ -31,13 +31,13 @@ var foreign = map[string][]string{
 	// layers
 	"num_experts": nil, "num_local_experts": nil, "n_routed_experts": nil, "moe": nil, "moe_args": nil, "num_nextn_predict_layers": nil,
 	"cross_attention_layers": nil,
-	"hidden_activation": {`"silu"`, `"swish"`}, "activation_function": {`"silu"`, `"swish"`}, "post_norm": nil, "parallel_attn": nil,
+	"hidden_activation":      {`"silu"`, `"swish"`}, "activation_function": {`"silu"`, `"swish"`}, "post_norm": nil, "parallel_attn": nil,
 	"use_parallel_residual": nil, "layer_norm_eps": nil, "layer_norm_epsilon": nil,
 	"norm_type": {`"rmsnorm"`, `"rms_norm"`}, "norm_topk_prob": nil,
 	// scales
 	"embedding_multiplier": {"1", "1.0"}, "residual_multiplier": {"1", "1.0"}, "logits_scaling": {"1", "1.0"}, "logit_scale": {"1", "1.0"},
 	"final_logit_softcapping": nil,
-	"scale_emb": {"1", "1.0"}, "scale_depth": nil, "dim_model_base": nil, "mup_width_scale": {"1", "1.0"},
+	"scale_emb":               {"1", "1.0"}, "scale_depth": nil, "dim_model_base": nil, "mup_width_scale": {"1", "1.0"},
 }
 
 // nothing are the values that ask for nothing, whatever the setting.
