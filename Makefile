@@ -24,7 +24,7 @@ bench-llama: ## the same for Llamas: training steps, and writing text against th
 	go run ./bench/compare -what llama,generate -shape stories15M,d512
 
 golden: ## rewrite golden files; look at the difference before committing it
-	go test ./recipes ./cmd/gotrain -update
+	go test ./recipes ./cmd/gotrain ./internal/notices -update
 
 docs: ## what is generated from code
 	go generate ./recipes

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/train"
 )
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
@@ -54,6 +55,7 @@ func (a *app) root() *cobra.Command {
 		Use:   "gotrain",
 		Short: "Train neural networks data-parallel, from one binary",
 		Long: `gotrain trains neural networks data-parallel: on the cores of this machine, or as ranks under mpirun, torchrun, srun or hcclrun.
+All ranks of a run are on one machine in this version.
 
 A run is described by a recipe, a TOML file. Recipes come with the binary (gotrain recipes list), and any key of one can be changed
 with --set section.key=value.
@@ -61,7 +63,7 @@ with --set section.key=value.
 		Example: `  gotrain run recipes/quickstart.toml
   gotrain run resnet50 --set data.root=/data/my-photographs --ranks 4
   gotrain plan resnet50-imagenet --ranks 64`,
-		SilenceUsage: true, SilenceErrors: true,
+		SilenceUsage: true, SilenceErrors: true, Version: train.Version(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			err := errors.Join(c.ValidateRequiredFlags(), c.ValidateFlagGroups()) // cobra does it only after this hook
 			a.started = err == nil
@@ -70,6 +72,7 @@ with --set section.key=value.
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetVersionTemplate("gotrain {{.Version}}\n")
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(), a.generateCmd(), a.tokenizeCmd(), a.versionCmd(), a.docsCmd())

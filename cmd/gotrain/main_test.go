@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -215,6 +216,12 @@ func TestPlan(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	if out, _, code := cli(t, "--version"); code != 0 || !regexp.MustCompile(`^gotrain \S+\n$`).MatchString(out) {
+		t.Errorf("code %d, %q", code, out)
+	}
+	if out, _, code := cli(t, "version", "--notices"); code != 0 || !strings.Contains(out, "gorgonia.org/gorgonia v") || !strings.Contains(out, "Apache License") {
+		t.Errorf("code %d, %.300q", code, out)
+	}
 	out, errs, code := cli(t, "version", "--json")
 	var v versionInfo
 	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || v.Version == "" || v.Devices["ref"] == "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gotrain/gotrain/internal/notices"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train"
 )
@@ -20,13 +21,17 @@ type versionInfo struct {
 }
 
 func (a *app) versionCmd() *cobra.Command {
-	var asJSON bool
+	var asJSON, licences bool
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print version, platform and usable devices",
-		Example: "  gotrain version",
+		Example: "  gotrain version\n  gotrain version --notices | less    # the licences of what is linked in",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if licences {
+				_, err := fmt.Fprint(a.out, notices.Text())
+				return err
+			}
 			v := versionInfo{train.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, map[string]string{}}
 			for _, f := range npu.Families() {
 				v.Devices[f] = deviceDetail(f)
@@ -42,6 +47,8 @@ func (a *app) versionCmd() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	c.Flags().BoolVar(&licences, "notices", false, "print the licences of everything that is in this program")
+	c.MarkFlagsMutuallyExclusive("json", "notices")
 	return c
 }
 

@@ -29,7 +29,7 @@ Flags:
       --no-pin         do not bind ranks to cores of their own
   -h, --help           this text
 
-Ranks are started on this machine only; for several machines use mpirun or srun, under which gotrain finds its place by itself.
+All ranks are on this machine: gotrain does not train on several machines in this version.
 Each process finds GOTRAIN_RANK, GOTRAIN_WORLD_SIZE, GOTRAIN_LOCAL_RANK, … in its environment.
 
 Exit codes: that of the first rank that failed, and
@@ -90,7 +90,7 @@ func parse(args []string) (job launch.Job, help bool, err error) {
 			job.Argv = args
 			args = nil
 		case "-H", "--host", "--hosts", "--hostfile", "-f", "--nnodes":
-			err = fmt.Errorf("%s: ranks are started on this machine only; for several machines use mpirun or srun", name)
+			err = fmt.Errorf("%s: ranks are started on this machine only", name)
 		default:
 			err = fmt.Errorf("unknown flag %s", name)
 		}

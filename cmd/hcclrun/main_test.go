@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		{"-n two true", `-n needs a number of ranks from 1 up, got "two"`},
 		{"-n 0 true", `-n needs a number of ranks from 1 up, got "0"`},
 		{"-n 1 --grace soon true", `--grace needs a time such as 30s, got "soon"`},
-		{"-n 1 --hosts a,b true", "--hosts: ranks are started on this machine only; for several machines use mpirun or srun"},
+		{"-n 1 --hosts a,b true", "--hosts: ranks are started on this machine only"},
 		{"-n 1 --wat true", "unknown flag --wat"},
 		{"-n 1 /no/such/program", "cannot start /no/such/program: "},
 	} {

@@ -49,7 +49,7 @@ var arrows = map[string]string{
 	"recipes/data":     "train/data",
 	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes recipes/data",
 
-	"cmd/...":      "npu/... ddp/... optim graph/... train/... recipes/...",
+	"cmd/...":      "npu/... ddp/... optim graph/... train/... recipes/... internal/notices",
 	"examples/...": "npu/... ddp/... optim graph/... train/... recipes/...",
 	"bench/...":    "npu/... ddp/... optim graph/... train/... recipes/... bench/shapes",
 	"internal/...": "",
