@@ -12,6 +12,7 @@
 //	gotrain export --from CHECKPOINT --to DIR --format hf      a Llama in a format that other programs read
 //	gotrain version
 //
-// Each verb is in a file of its own, which parses flags and prints; backend.go and weights.go reach into the packages that
-// train and store. Exit codes are those of package ddp/launch.
+// Each verb is in a file of its own, which parses flags and prints. What several verbs do is in files by noun: work.go (what a rank does), dataset.go,
+// checkpoint.go, weights.go; planned.go and inspection.go hold what plan and inspect print. devices.go is the list of devices in this program.
+// Exit codes are those of package ddp/launch.
 package main

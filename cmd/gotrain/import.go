@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/train/checkpoint/tfjs"
 )
 
@@ -35,4 +38,20 @@ to. The result is for model.version = "v1" and model.norm_eps = 1e-3, and for pi
 		},
 	})
 	return c
+}
+
+// importTFJS converts weights and says how large the file is.
+func importTFJS(ctx context.Context, from, to string) (int64, error) {
+	tensors, err := tfjs.Load(ctx, from)
+	if err != nil {
+		return 0, launch.WithCode(launch.ExitNoInput, err)
+	}
+	if err := tfjs.Write(ctx, tensors, to); err != nil {
+		return 0, launch.WithCode(launch.ExitStorage, err)
+	}
+	st, err := os.Stat(to)
+	if err != nil {
+		return 0, launch.WithCode(launch.ExitStorage, err)
+	}
+	return st.Size(), nil
 }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/train/checkpoint"
+)
+
+// load opens a checkpoint, or the newest good one of a folder of several.
+func load(ctx context.Context, path string) (*checkpoint.Checkpoint, *checkpoint.Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint there: %w", err))
+	}
+	if _, err := os.Stat(filepath.Join(path, checkpoint.ManifestFile)); err == nil {
+		c, err := checkpoint.New(checkpoint.OS{}, filepath.Dir(path), 0).Load(ctx, filepath.Base(path))
+		return c, nil, launch.WithCode(launch.ExitNoInput, err)
+	}
+	s := checkpoint.New(checkpoint.OS{}, path, 0)
+	c, report, err := s.Latest(ctx)
+	if err != nil {
+		return nil, nil, launch.WithCode(launch.ExitNoInput, err)
+	}
+	if report.FellBack() {
+		fmt.Fprintln(os.Stderr, report)
+	}
+	return c, s, nil
+}
+
+// openCheckpoint finds the checkpoint to evaluate and the recipe in it.
+func openCheckpoint(ctx context.Context, path string) (dir, recipe string, err error) {
+	c, _, err := load(ctx, findModel(path))
+	if err != nil {
+		return "", "", err
+	}
+	return c.Path, c.State.Recipe, c.Close()
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/recipes/assemble"
+	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// findData looks whether the data set is there, without opening it.
+func findData(r *recipes.Recipe) error {
+	if r.Data.Kind == "synthetic" {
+		return nil
+	}
+	_, err := data.Locate(r.Data.Root, r.Dir())
+	return launch.WithCode(launch.ExitNoInput, err)
+}
+
+// describeData opens the data sets and says in one line what a run would do with them.
+func describeData(r *recipes.Recipe) (string, error) {
+	ranks := r.Train.Ranks
+	if err := assemble.FindWeights(r); err != nil {
+		return "", err
+	}
+	cfg, err := assemble.Config(r, assemble.Rank{Identity: launch.Identity{World: ranks, LocalWorld: ranks}})
+	if err != nil {
+		return "", err
+	}
+	if _, err := train.New(train.WithConfig(cfg)); err != nil {
+		return "", launch.WithCode(launch.ExitRecipe, err)
+	}
+	what, err := assemble.Sample(r, cfg.Data)
+	if err != nil {
+		return "", launch.WithCode(launch.ExitRecipe, err)
+	}
+	held := ""
+	if cfg.Eval != nil {
+		held = fmt.Sprintf(" and %d held-out", cfg.Eval.Len())
+	}
+	return fmt.Sprintf("%d training%s samples %s, global batch %d on %d ranks", cfg.Data.Len(), held, what, r.GlobalBatch(ranks), ranks), nil
+}

@@ -1,0 +1,6 @@
+package main
+
+import (
+	_ "github.com/gotrain/gotrain/npu/cpu" // the devices of this program register themselves
+	_ "github.com/gotrain/gotrain/npu/ref"
+)

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+)
+
+// inspection is what inspect shows of a checkpoint.
+type inspection struct {
+	Path   string           `json:"path"`
+	State  checkpoint.State `json:"state"`
+	Files  []inspectedFile  `json:"files"`
+	Others []inspectedInfo  `json:"checkpoints,omitempty"` // of the folder, newest first
+	Llama  *llama.Config    `json:"llama,omitempty"`
+}
+
+type inspectedFile struct {
+	Name     string               `json:"name"`
+	Bytes    int64                `json:"bytes"`
+	SHA256   string               `json:"sha256"`
+	Elements int64                `json:"elements,omitempty"`
+	Tensors  []safetensors.Tensor `json:"tensors,omitempty"`
+}
+
+type inspectedInfo struct {
+	Name  string    `json:"name"`
+	Step  int64     `json:"step"`
+	Time  time.Time `json:"time"`
+	Bytes int64     `json:"bytes"`
+	Error string    `json:"error,omitempty"`
+}
+
+func inspect(ctx context.Context, path string) (*inspection, error) {
+	c, store, err := load(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	in := &inspection{Path: c.Path, State: c.State, Llama: llamaOf(c)}
+	for _, e := range c.Manifest.Files {
+		f := inspectedFile{Name: e.Name, Bytes: e.Size, SHA256: e.SHA256}
+		if t := c.File(e.Name); t != nil {
+			f.Tensors = t.Tensors()
+			for _, x := range f.Tensors {
+				n := int64(1)
+				for _, d := range x.Shape {
+					n *= int64(d)
+				}
+				f.Elements += n
+			}
+		}
+		in.Files = append(in.Files, f)
+	}
+	if store == nil {
+		return in, nil
+	}
+	infos, err := store.List(ctx)
+	for _, i := range infos {
+		o := inspectedInfo{Name: i.Name, Step: i.Step, Time: i.Time, Bytes: i.Bytes}
+		if i.Err != nil {
+			o.Error = i.Err.Error()
+		}
+		in.Others = append(in.Others, o)
+	}
+	return in, err
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/recipes/assemble"
+	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/dirlock"
+	"github.com/gotrain/gotrain/train/telemetry"
+)
+
+// trainer makes the trainer of one rank: it meets the other ranks and opens data and logs.
+func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, change func(*train.Config) error) (*train.Trainer, error) {
+	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
+	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{NoPrefix: id.Source == launch.SourceGotrain})))
+	slog.Debug("identity", "who", id.String())
+	place, err := launch.Place(id, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := assemble.Config(r, assemble.Rank{Identity: id, Placement: place})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Comm, err = train.Meet(ctx, id); err != nil {
+		return nil, err
+	}
+	var t *train.Trainer
+	if err = change(&cfg); err == nil {
+		t, err = train.New(train.WithConfig(cfg))
+	}
+	if err != nil && cfg.Comm != nil {
+		launch.Report(err)
+		cfg.Comm.Abort(err)
+		cfg.Comm.Close()
+	}
+	return t, err
+}
+
+// trainWork trains as the recipe says; it is the work of one rank.
+func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
+	if id.Source != launch.SourceSingle && id.Rank == 0 && id.World != r.Train.Ranks {
+		fmt.Fprintf(a.err, "%d ranks by %s; train.ranks = %d does not count\n", id.World, id.Source, r.Train.Ranks)
+	}
+	term := telemetry.Stdout()
+	return untilStopped(ctx, func(ctx context.Context, stopper func(func())) error {
+		var running atomic.Pointer[train.Trainer]
+		var lock *dirlock.Lock
+		if id.Rank == 0 { // before anything is written, and before the ranks meet: so no rank of this job writes into the folder of another
+			var err error
+			lock, err = train.Own(ctx, r.Run.OutputDir, id.World == 1, func(error) {
+				if t := running.Load(); t != nil {
+					t.Stop()
+				}
+			})
+			if err != nil {
+				return err
+			}
+			defer lock.Release()
+		}
+		var sinks []telemetry.Sink
+		t, err := trainer(ctx, r, id, term, func(c *train.Config) (err error) {
+			sinks, err = assemble.Sinks(r, id, term)
+			c.Sinks, c.Lock = sinks, lock
+			return err
+		})
+		if err != nil {
+			for _, s := range sinks {
+				s.Close()
+			}
+			return err
+		}
+		running.Store(t)
+		stopper(t.Stop)
+		_, err = t.Run(context.WithoutCancel(ctx))
+		if lock != nil && err != nil {
+			if gone := lock.Check(); errors.Is(gone, dirlock.ErrLost) {
+				err = gone // it is why the run ended
+			}
+		}
+		if errors.Is(err, train.ErrStopped) && id.Source == launch.SourceGotrain {
+			return launch.WithCode(launch.ExitStopped, errors.New("")) // the supervisor has the words
+		}
+		return err
+	})
+}
+
+// evalWork evaluates a checkpoint; it is the work of one rank.
+func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, path string, asJSON bool) error {
+	term := telemetry.Stdout()
+	return untilStopped(ctx, func(ctx context.Context, stopper func(func())) error {
+		t, err := trainer(ctx, r, id, term, func(c *train.Config) error {
+			c.InitFrom, c.InitPartial, c.ResumeFrom, c.Resume, c.SaveDir, c.SaveEvery = path, false, "", false, "", 0
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		stopper(t.Stop)
+		begin := time.Now()
+		v, err := t.Evaluate(context.WithoutCancel(ctx))
+		if err != nil || id.Rank != 0 {
+			return err
+		}
+		if asJSON {
+			return a.printJSON(v)
+		}
+		fmt.Fprintf(a.out, "%s: loss %.4f", path, v["loss"])
+		for _, name := range sorted(v) {
+			switch name {
+			case "loss", "items":
+			case "perplexity":
+				fmt.Fprintf(a.out, ", perplexity %.3f", v[name])
+			default:
+				fmt.Fprintf(a.out, ", %s %.2f %%", name, 100*v[name])
+			}
+		}
+		fmt.Fprintf(a.out, " over %.0f items in %v\n", v["items"], time.Since(begin).Round(100*time.Millisecond))
+		return nil
+	})
+}
