@@ -30,14 +30,16 @@ type Config struct {
 	FirstBucketMB float64 // cap of the first bucket in MiB; 0 = 1, or BucketMB if that is less
 	LastBucketMB  float64 // cap of the last bucket in MiB; 0 = FirstBucketMB
 
-	// Timeout is how long one collective may take from its issue, waiting for late ranks included; 0 = 5 minutes.
+	// Timeout is how long a collective waits for a rank that does not come and shows no life; 0 = 5 minutes.
 	Timeout time.Duration
+	// LongWork is how long it waits for a rank that is at long work (comm.Communicator.Work) and makes progress; 0 = 1 hour.
+	LongWork time.Duration
 	// OnBucket, if set, is called when bucket k holds its sum over ranks, in plan order, from the engine's own goroutine. It should
 	// enqueue work and return; an error breaks the engine. Wait returns after the last call.
 	OnBucket func(k int, m comm.Mem) error
 	// VoteFirst makes every reduction wait for a Vote in the same step.
 	VoteFirst bool
-	// Trace, if set, gets a Span for everything that the engine waits for. It is called from several goroutines.
+	// Trace, if set, gets a Span for everything that the engine waits for. It is called from several goroutines, and may call methods of the engine.
 	Trace func(Span)
 	// Same are further things that all ranks must hold in common: version, hash of the recipe, …. New compares them.
 	Same []comm.Item
@@ -66,11 +68,14 @@ func (c *Config) plan() (*bucket.Plan, error) {
 			return nil, fmt.Errorf("ddp: %s is %v MiB", f.name, f.mb)
 		}
 	}
-	if c.Timeout < 0 {
-		return nil, fmt.Errorf("ddp: Timeout is %v", c.Timeout)
+	if c.Timeout < 0 || c.LongWork < 0 {
+		return nil, fmt.Errorf("ddp: Timeout is %v, LongWork %v", c.Timeout, c.LongWork)
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Minute
+	}
+	if c.LongWork == 0 {
+		c.LongWork = time.Hour
 	}
 	params := make([]bucket.Param, len(c.Params))
 	for i, p := range c.Params {

@@ -82,7 +82,7 @@ func (e *Engine) same(ctx context.Context) error {
 		items = append(items, comm.Item{Name: fmt.Sprintf("parameter %d", i), Text: e.plan.Describe(i)})
 	}
 	items = append(items, comm.Item{Name: "plan", Text: e.plan.Fingerprint()})
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	ctx, cancel := e.deadline(ctx)
 	defer cancel()
 	if err := comm.Consensus(ctx, e.comm, "what is trained", items); err != nil {
 		return fmt.Errorf("ddp: rank %d: before the first step: %w\nhint: all ranks must run the same binary with the same recipe", e.comm.Rank(), err)
@@ -120,7 +120,7 @@ func (e *Engine) touch(ctx context.Context) error {
 	if e.plan.Bytes == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	ctx, cancel := e.deadline(ctx)
 	defer cancel()
 	all := comm.Mem{Ptr: npu.Ptr{Buf: e.mem}, Elems: e.plan.Bytes, DType: npu.U8}
 	if err := comm.Wait(ctx)(e.comm.AllReduce(ctx, all, comm.Sum)); err != nil {
@@ -217,9 +217,10 @@ func (e *Engine) Close() error {
 
 // deadline is the context of one collective.
 func (e *Engine) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, e.cfg.Timeout)
+	return comm.Patient(ctx, e.cfg.Timeout, e.cfg.LongWork)
 }
 
+// trace must not be called under mu: what it calls may call the engine.
 func (e *Engine) trace(what string, step int64, k int, begin time.Time) {
 	if e.cfg.Trace != nil {
 		e.cfg.Trace(Span{What: what, Step: step, Bucket: k, Begin: begin, End: time.Now()})

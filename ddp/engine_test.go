@@ -267,6 +267,52 @@ func TestOverlap(t *testing.T) {
 }
 
 // TestAgree is about sums, flags and steps.
+// TestTraceMayCall wants a trace function to be free to ask the engine: it must not be called under the engine's lock.
+func TestTraceMayCall(t *testing.T) {
+	for name, byBucket := range map[string]bool{"Ready": false, "ReadyBucket": true} {
+		t.Run(name, func(t *testing.T) {
+			var e *ddp.Engine
+			var seen sync.Map
+			e, err := ddp.New(t.Context(), ddp.Config{Comm: self.New(), Params: params(100, 200), Trace: func(s ddp.Span) {
+				seen.Store(s.What, true)
+				e.Err()
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				err := e.Begin(0, true)
+				for i := range 2 {
+					if !byBucket {
+						err = errors.Join(err, e.Ready(i))
+					}
+				}
+				for k := range e.Buckets() {
+					if byBucket {
+						err = errors.Join(err, e.ReadyBucket(k, nil))
+					}
+				}
+				_, werr := e.Wait(t.Context())
+				done <- errors.Join(err, werr, e.Close())
+			}()
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("the engine hangs in its trace function")
+			}
+			for _, what := range []string{"ready", "reduce", "wait"} {
+				if _, ok := seen.Load(what); !ok {
+					t.Errorf("no span %q", what)
+				}
+			}
+		})
+	}
+}
+
 func TestAgree(t *testing.T) {
 	ctx := context.Background()
 	succeed(t, ranks(t, group(t, 3), func(c comm.Communicator) error {

@@ -54,17 +54,17 @@ func (e *Engine) issuer() {
 }
 
 func (e *Engine) start(r ready) (inFlight, error) {
-	ctx, cancel := e.deadline(e.ctx)
 	if r.event != nil {
 		begin := time.Now()
-		if err := r.event.Sync(ctx); err != nil { // host waits for device: the only place in a step
-			cancel()
+		ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Timeout)
+		err := r.event.Sync(ctx) // host waits for device: the only place in a step
+		cancel()
+		if err != nil {
 			return inFlight{}, fmt.Errorf("waiting for the device: %w", err)
 		}
 		e.trace("event", r.step, r.k, begin)
-		cancel() // the time for the collective begins now
-		ctx, cancel = e.deadline(e.ctx)
 	}
+	ctx, cancel := e.deadline(e.ctx)
 	f := inFlight{k: r.k, step: r.step, begin: time.Now(), ctx: ctx, cancel: cancel}
 	var err error
 	if f.handle, err = e.comm.AllReduce(ctx, e.bkts[r.k].Mem, comm.Sum); err != nil {

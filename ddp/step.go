@@ -68,38 +68,58 @@ func (e *Engine) Begin(number int64, last bool) error {
 // Ready says that gradient i is complete in memory. When a bucket is full and those before it are issued, its reduction
 // starts; its memory must not be touched until it landed.
 func (e *Engine) Ready(i int) error {
+	at := time.Now()
+	full, step, err := e.ready(i)
+	if full >= 0 && e.cfg.Trace != nil {
+		e.cfg.Trace(Span{What: "ready", Step: step, Bucket: full, Begin: at, End: at})
+	}
+	return err
+}
+
+// ready gives the bucket that gradient i has filled, or -1.
+func (e *Engine) ready(i int) (full int, step int64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.accepting("Ready"); err != nil || !e.step.last {
-		return err
+		return -1, 0, err
 	}
 	if i < 0 || i >= len(e.step.seen) {
-		return fmt.Errorf("ddp: rank %d: Ready of parameter %d of %d", e.comm.Rank(), i, len(e.step.seen))
+		return -1, 0, fmt.Errorf("ddp: rank %d: Ready of parameter %d of %d", e.comm.Rank(), i, len(e.step.seen))
 	}
 	if e.step.seen[i] {
-		return fmt.Errorf("ddp: rank %d step %d: gradient of %s is ready twice\nhint: a parameter that is used in several places must be handed in once, after its last use", e.comm.Rank(), e.step.number, e.plan.Params[i].Name)
+		return -1, 0, fmt.Errorf("ddp: rank %d step %d: gradient of %s is ready twice\nhint: a parameter that is used in several places must be handed in once, after its last use", e.comm.Rank(), e.step.number, e.plan.Params[i].Name)
 	}
 	e.step.seen[i] = true
 	k, _ := e.plan.Of(i)
-	if e.step.missing[k]--; e.step.missing[k] == 0 {
-		e.fill(k)
+	if e.step.missing[k]--; e.step.missing[k] > 0 {
+		return -1, 0, nil
 	}
-	return nil
+	e.fill(k)
+	return k, e.step.number, nil
 }
 
 // ReadyBucket says that all gradients of bucket k will be complete when ev is reached (nil: they are complete). It is meant for an
 // executor that has just enqueued the kernel which completes the bucket: the engine's goroutine waits for the event, the caller does not.
 func (e *Engine) ReadyBucket(k int, ev npu.Event) error {
+	at := time.Now()
+	full, step, err := e.readyBucket(k, ev)
+	if full && e.cfg.Trace != nil {
+		e.cfg.Trace(Span{What: "ready", Step: step, Bucket: k, Begin: at, End: at})
+	}
+	return err
+}
+
+func (e *Engine) readyBucket(k int, ev npu.Event) (full bool, step int64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.accepting("ReadyBucket"); err != nil || !e.step.last {
-		return err
+		return false, 0, err
 	}
 	if k < 0 || k >= len(e.bkts) {
-		return fmt.Errorf("ddp: rank %d: ReadyBucket of bucket %d of %d", e.comm.Rank(), k, len(e.bkts))
+		return false, 0, fmt.Errorf("ddp: rank %d: ReadyBucket of bucket %d of %d", e.comm.Rank(), k, len(e.bkts))
 	}
 	if e.step.full[k] || e.step.missing[k] != len(e.bkts[k].Places) {
-		return fmt.Errorf("ddp: rank %d step %d: bucket %d (%s) is ready twice", e.comm.Rank(), e.step.number, k, e.bkts[k].Title)
+		return false, 0, fmt.Errorf("ddp: rank %d step %d: bucket %d (%s) is ready twice", e.comm.Rank(), e.step.number, k, e.bkts[k].Title)
 	}
 	e.step.missing[k] = 0
 	for _, pl := range e.bkts[k].Places {
@@ -107,7 +127,7 @@ func (e *Engine) ReadyBucket(k int, ev npu.Event) error {
 	}
 	e.step.event[k] = ev
 	e.fill(k)
-	return nil
+	return true, e.step.number, nil
 }
 
 func (e *Engine) accepting(call string) error {
@@ -125,10 +145,6 @@ func (e *Engine) accepting(call string) error {
 func (e *Engine) fill(k int) {
 	s := &e.step
 	s.full[k] = true
-	if e.cfg.Trace != nil {
-		now := time.Now()
-		e.cfg.Trace(Span{What: "ready", Step: s.number, Bucket: k, Begin: now, End: now})
-	}
 	for s.issued < len(s.full) && s.full[s.issued] {
 		e.issue <- ready{k: s.issued, step: s.number, event: s.event[s.issued]}
 		s.issued++
@@ -176,13 +192,11 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 			return e.sofar(), fmt.Errorf("ddp: rank %d step %d: waiting for gradients: %w", e.comm.Rank(), number, context.Cause(ctx))
 		}
 	}
+	e.trace("wait", number, -1, begin)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.open = false
 	e.stats.Exposed = time.Since(begin)
-	if e.cfg.Trace != nil {
-		e.cfg.Trace(Span{What: "wait", Step: number, Bucket: -1, Begin: begin, End: begin.Add(e.stats.Exposed)})
-	}
 	return e.stats, e.err
 }
 

@@ -81,6 +81,9 @@ type Communicator interface {
 	Recv(ctx context.Context, m Mem, from int) (Handle, error)
 	Barrier(ctx context.Context) (Handle, error)
 
+	// Work says that this rank begins long work for which the others may have to wait, in a few words for messages. See Note [long work].
+	Work(what string) Work
+
 	// Stats counts what went through so far.
 	Stats() Stats
 	// Abort breaks the communicator on every rank with the reason; peers' pending calls end with a *PeerError that carries it.
@@ -90,7 +93,8 @@ type Communicator interface {
 }
 
 // Handle is a collective under way. A deadline comes with the context of the call: when it passes before completion, Wait
-// returns a *TimeoutError that names the ranks that did not come.
+// returns a *TimeoutError that names the ranks that did not come. Patient makes a context in which a rank at long work may take longer than one that
+// shows no life.
 type Handle interface {
 	// Wait blocks until completion or until ctx (this one or the call's) ends. Idempotent.
 	Wait(ctx context.Context) error
@@ -128,10 +132,16 @@ type TimeoutError struct {
 	Call    string
 	After   time.Duration
 	Missing []int
+	Work    string // at which long work a missing rank stopped making progress, or was when the long deadline passed; "" if at none
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("comm: %s: timeout after %v waiting for ranks %v\nhint: look at the first error of those ranks; a slow rank needs a longer deadline", e.Call, e.After.Round(time.Millisecond), e.Missing)
+	work := ""
+	if e.Work != "" {
+		work = " (" + e.Work + ")"
+	}
+	return fmt.Sprintf("comm: %s: timeout after %v waiting for ranks %v%s\nhint: look at the first error of those ranks; a slow rank needs a longer deadline",
+		e.Call, e.After.Round(time.Millisecond), e.Missing, work)
 }
 
 // Unwrap makes errors.Is(err, context.DeadlineExceeded) true.

@@ -42,6 +42,7 @@ func Run(t *testing.T, tr Transport) {
 	t.Run("refused", tr.refused)
 	t.Run("mismatch", tr.mismatch)
 	t.Run("late", tr.late)
+	t.Run("work", tr.work)
 	t.Run("cancel", tr.cancel)
 	t.Run("waitctx", tr.waitContext)
 	t.Run("dead", tr.dead)

@@ -49,6 +49,7 @@ type Comm struct {
 	ptrs    []pointers
 	srcs    []unsafe.Pointer
 	there   func() bool // reached, made once
+	vigil   vigil       // over the ranks that are missing in this round
 }
 
 var _ comm.Communicator = (*Comm)(nil)

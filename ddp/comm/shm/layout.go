@@ -66,7 +66,8 @@ type block struct {
 	cpus  [16]uint64
 	calls [2]uint32 // number of the call in line, for messages
 	heap  uint32    // 1: this rank has the heap open
-	_     [44]byte
+	beats uint32    // of long work, see Note [long work] in package comm
+	work  [5]uint64 // what that is, as text filled up with zeros
 	line  [2]line // by parity of the round
 }
 

@@ -24,6 +24,7 @@ type laneState struct {
 	queue  []*call // under Comm.mu
 	n      uint64  // messages begun
 	chunks uint64  // moved through the ring so far
+	vigil  vigil
 }
 
 // Send gives m to a rank that calls Recv. It completes when the peer has the data.
@@ -195,7 +196,8 @@ func (l *laneState) await(k *call, word *uint64, n uint64) error {
 		return nil
 	}
 	now := time.Now()
-	t := trouble{what: k.what, number: k.number, ctx: k.ctx, begun: now, checked: now, missing: func() []int { return []int{l.peer} }}
+	l.vigil.over(l.vigil.round+1, now)
+	t := trouble{what: k.what, number: k.number, ctx: k.ctx, vigil: &l.vigil, checked: now, missing: func() []int { return []int{l.peer} }}
 	_, err := c.sleep(&l.pair.bell, there, nil, &t)
 	return err
 }

@@ -125,7 +125,8 @@ func (c *Comm) awaitLonger(k *call, m mode, ctx context.Context) (ok bool, err e
 		}
 	}
 	now := time.Now()
-	t := trouble{what: k.what, number: k.number, ctx: k.ctx, missing: c.missing, begun: now, checked: now}
+	c.vigil.over(c.round, now)
+	t := trouble{what: k.what, number: k.number, ctx: k.ctx, missing: c.missing, vigil: &c.vigil, checked: now}
 	return c.sleep(&c.v.hdr.bell, c.there, ctx, &t)
 }
 
@@ -177,8 +178,8 @@ type trouble struct {
 	number  int64
 	ctx     context.Context
 	missing func() []int
+	vigil   *vigil
 	checked time.Time // last look at the locks
-	begun   time.Time
 }
 
 // nap is how long to sleep.
@@ -213,11 +214,16 @@ func (c *Comm) look(t *trouble) error {
 			}
 		}
 	}
+	if p := comm.Patience(t.ctx); p > 0 {
+		if late := t.vigil.lifeless(c.v.block, t.missing(), p, now); late != nil {
+			return c.timeout(name(), t, late, now)
+		}
+	}
 	if t.ctx.Err() == nil {
 		return nil
 	}
 	if t.ctx.Err() == context.DeadlineExceeded {
-		return &comm.TimeoutError{Call: name(), After: now.Sub(t.begun), Missing: t.missing()}
+		return c.timeout(name(), t, t.missing(), now)
 	}
 	return fmt.Errorf("comm: rank %d: %s: %w", c.rank, name(), context.Cause(t.ctx))
 }
