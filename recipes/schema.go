@@ -111,21 +111,22 @@ type TextSection struct {
 
 // Train is the section [train].
 type Train struct {
-	Ranks          int     `toml:"ranks" default:"1" min:"1" max:"4096" doc:"Processes to start on this machine. A launcher (mpirun, torchrun, srun, hcclrun) decides instead of this key where there is one."`
-	Batch          int     `toml:"batch_per_rank" default:"16" unit:"samples" min:"1" max:"1048576" doc:"Micro-batch of one rank. The global batch is batch_per_rank * accumulate_steps * ranks."`
-	Accumulate     int     `toml:"accumulate_steps" default:"1" min:"1" max:"1048576" doc:"Micro-batches of one optimizer step."`
-	DType          string  `toml:"dtype" default:"f32" oneof:"f32|bf16" doc:"Type of activations and of the weights' working copies. Master weights, statistics, losses and reductions are f32 always."`
-	Device         string  `toml:"device" default:"auto" oneof:"auto|cpu|ref" doc:"auto: cpu where its library can be loaded, otherwise ref with a warning. ref is plain Go: right, and slow."`
-	Threads        int     `toml:"threads_per_rank" default:"0" min:"0" max:"1024" doc:"Compute threads; 0: the cores of this machine divided by its ranks."`
-	PinCPUs        bool    `toml:"pin_cpus" default:"true" doc:"Bind each rank to cores of its own. Only where gotrain starts the ranks itself and there are enough cores."`
-	Recompute      string  `toml:"recompute" default:"none" oneof:"none|layer" doc:"layer: keep only what leaves each layer of the model and compute the rest again in the backward pass (arXiv 1604.06174): much less memory, about a third more arithmetic, the same numbers. For models of layers, such as llama."`
-	ClipNorm       float64 `toml:"clip_norm" default:"0" min:"0" doc:"Limit of the global L2 norm of the gradients; 0: none. With a limit the optimizer waits for all gradients."`
-	BucketMB       float64 `toml:"bucket_mb" default:"25" unit:"MiB" over:"0" max:"65536" doc:"Largest bucket of gradients that is reduced at once."`
-	FirstBucketMB  float64 `toml:"first_bucket_mb" default:"1" unit:"MiB" over:"0" max:"65536" doc:"Largest first bucket: small, so that communication starts early."`
-	MaxBadSteps    int     `toml:"max_bad_steps" default:"10" unit:"steps" min:"0" doc:"With clip_norm: steps in a row with gradients that are not finite, after which the run ends; they are skipped on all ranks. 0: no limit. Without clip_norm gradients are not looked at. A loss that is not finite ends the run at once, always."`
-	TimeoutSeconds float64 `toml:"collective_timeout_seconds" default:"300" unit:"seconds" over:"0" doc:"How long a rank waits for the others in one collective."`
-	GraceSeconds   float64 `toml:"grace_seconds" default:"30" unit:"seconds" over:"0" doc:"Where gotrain starts the ranks itself: how long they may take to end after they were asked to; then they are killed. A checkpoint must fit into it."`
-	CheckEvery     int     `toml:"state_check_every_steps" default:"500" unit:"steps" min:"0" doc:"Steps between comparisons of all weights and optimizer state over the ranks; 0: never."`
+	Ranks           int     `toml:"ranks" default:"1" min:"1" max:"4096" doc:"Processes to start on this machine. A launcher (mpirun, torchrun, srun, hcclrun) decides instead of this key where there is one."`
+	Batch           int     `toml:"batch_per_rank" default:"16" unit:"samples" min:"1" max:"1048576" doc:"Micro-batch of one rank. The global batch is batch_per_rank * accumulate_steps * ranks."`
+	Accumulate      int     `toml:"accumulate_steps" default:"1" min:"1" max:"1048576" doc:"Micro-batches of one optimizer step."`
+	DType           string  `toml:"dtype" default:"f32" oneof:"f32|bf16" doc:"Type of activations and of the weights' working copies. Master weights, statistics, losses and reductions are f32 always."`
+	Device          string  `toml:"device" default:"auto" oneof:"auto|cpu|ref" doc:"auto: cpu where its library can be loaded, otherwise ref with a warning. ref is plain Go: right, and slow."`
+	Threads         int     `toml:"threads_per_rank" default:"0" min:"0" max:"1024" doc:"Compute threads; 0: the cores of this machine divided by its ranks."`
+	PinCPUs         bool    `toml:"pin_cpus" default:"true" doc:"Bind each rank to cores of its own. Only where gotrain starts the ranks itself and there are enough cores."`
+	Recompute       string  `toml:"recompute" default:"none" oneof:"none|layer" doc:"layer: keep only what leaves each layer of the model and compute the rest again in the backward pass (arXiv 1604.06174): much less memory, about a third more arithmetic, the same numbers. For models of layers, such as llama."`
+	ClipNorm        float64 `toml:"clip_norm" default:"0" min:"0" doc:"Limit of the global L2 norm of the gradients; 0: none. With a limit the optimizer waits for all gradients."`
+	BucketMB        float64 `toml:"bucket_mb" default:"25" unit:"MiB" over:"0" max:"65536" doc:"Largest bucket of gradients that is reduced at once."`
+	FirstBucketMB   float64 `toml:"first_bucket_mb" default:"1" unit:"MiB" over:"0" max:"65536" doc:"Largest first bucket: small, so that communication starts early."`
+	MaxBadSteps     int     `toml:"max_bad_steps" default:"10" unit:"steps" min:"0" doc:"With clip_norm: steps in a row with gradients that are not finite, after which the run ends; they are skipped on all ranks. 0: no limit. Without clip_norm gradients are not looked at. A loss that is not finite ends the run at once, always."`
+	TimeoutSeconds  float64 `toml:"collective_timeout_seconds" default:"300" unit:"seconds" over:"0" doc:"How long a rank waits for another in one collective without a sign of life from it. Then the run ends with exit code 124, and the error names the rank."`
+	LongWorkSeconds float64 `toml:"long_work_seconds" default:"3600" unit:"seconds" over:"0" doc:"How long a rank waits for another that is at long work and makes progress: writing or checking a checkpoint, opening data, filling caches, reading weights, compiling."`
+	GraceSeconds    float64 `toml:"grace_seconds" default:"30" unit:"seconds" over:"0" doc:"Where gotrain starts the ranks itself: how long they may take to end after they were asked to; then they are killed. A checkpoint must fit into it."`
+	CheckEvery      int     `toml:"state_check_every_steps" default:"500" unit:"steps" min:"0" doc:"Steps between comparisons of all weights and optimizer state over the ranks; 0: never."`
 }
 
 // Optim is the section [optim].

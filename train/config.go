@@ -53,7 +53,8 @@ type Config struct {
 	LocalRank int               // index on this machine; Comm.Rank() where LocalSize is 0
 	LocalSize int               // ranks on this machine; Comm.Size()
 	Node      int               // index of this machine, for log lines
-	Timeout   time.Duration     // of one collective; 5 minutes
+	Timeout   time.Duration     // how long a collective waits for a rank that shows no life; 5 minutes
+	LongWork  time.Duration     // how long it waits for a rank that writes or reads a checkpoint, or still starts; 1 hour
 	Same      []comm.Item       // further things that ranks must agree on, such as a hash of the recipe
 
 	Workers     int       // data goroutines; 0: chosen
@@ -118,6 +119,9 @@ func (c *Config) ensureDefaults() {
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Minute
 	}
+	if c.LongWork == 0 {
+		c.LongWork = time.Hour
+	}
 	if c.Comm != nil && c.LocalSize == 0 { // all on one machine
 		c.LocalSize, c.LocalRank = c.Comm.Size(), c.Comm.Rank()
 	}
@@ -143,6 +147,7 @@ func (c *Config) validate() error {
 	need(c.Steps >= 0 && c.Epochs >= 0, "the length must not be negative, got %d steps and %g epochs", c.Steps, c.Epochs)
 	need(c.Tail != data.Short, "the tail %q is for evaluation: in training it would leave ranks without samples\nhint: data.Drop or data.Pad", c.Tail)
 	need(c.Timeout > 0, "the timeout of a collective must be above 0, got %v", c.Timeout)
+	need(c.LongWork > 0, "the time for long work must be above 0, got %v", c.LongWork)
 	need(c.Steps > 0 || c.Epochs > 0, "no length\nhint: train.WithSteps or train.WithEpochs")
 	need(c.Schedule != nil, "no learning rate\nhint: train.WithLR or train.WithSchedule")
 	need(c.Compute == npu.F32 || c.Compute == npu.BF16, "compute dtype must be f32 or bf16, got %v", c.Compute)

@@ -64,7 +64,7 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 		trace = t.spans
 	}
 	t.eng, err = ddp.New(ctx, ddp.Config{
-		Params: params, Comm: t.comm, Device: t.dev, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB, Timeout: t.cfg.Timeout,
+		Params: params, Comm: t.comm, Device: t.dev, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB, Timeout: t.cfg.Timeout, LongWork: t.cfg.LongWork,
 		VoteFirst: true, Same: same, Trace: trace,
 		OnBucket: func(k int, _ comm.Mem) error { t.landed <- k; return nil },
 	})

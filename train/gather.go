@@ -42,7 +42,7 @@ func (t *Trainer) gather(ctx context.Context) (statistics, error) {
 	if w == 1 {
 		all = mine
 	} else {
-		ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+		ctx, cancel := t.patient(ctx)
 		defer cancel()
 		h, err := t.comm.AllGather(ctx, comm.Host(all, npu.F32), comm.Host(mine, npu.F32))
 		if err == nil {
@@ -123,7 +123,7 @@ func (t *Trainer) broadcast(ctx context.Context, from, code int, text string) (i
 		binary.LittleEndian.PutUint16(b[2:], uint16(len(text)))
 		copy(b[4:], text)
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.cfg.Timeout)
+	ctx, cancel := t.patient(ctx)
 	defer cancel()
 	if err := comm.Wait(ctx)(t.comm.Broadcast(ctx, comm.Host(b, npu.U8), from)); err != nil {
 		return 0, "", fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)

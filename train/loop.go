@@ -77,6 +77,7 @@ func (t *Trainer) note(ctx context.Context) {
 	if t.comm.Rank() != 0 || t.saved != t.step || t.evaluated != t.step {
 		return
 	}
+	defer t.onDisk("adding the evaluation to its checkpoint")()
 	if err := t.saver.Evaluated(ctx, t.savedName, t.lastEv); err != nil {
 		slog.Warn("a run that resumes from this checkpoint repeats its evaluation", "reason", err)
 	}

@@ -51,7 +51,7 @@ func (t *Trainer) own(ctx context.Context) error {
 // files is the file system of checkpoints; nothing is changed on it once the folder is somebody else's.
 func (t *Trainer) files() checkpoint.FS {
 	if t.owned == nil { // another rank than 0, or an evaluation: they only read
-		return checkpoint.OS{}
+		return t.pulse.Watch(t.disk)
 	}
-	return checkpoint.Guard(checkpoint.OS{}, t.owned.Check)
+	return checkpoint.Guard(t.pulse.Watch(t.disk), t.owned.Check)
 }

@@ -39,7 +39,9 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	}
 	var failed error
 	if t.comm.Rank() == 0 {
+		end := t.onDisk(fmt.Sprintf("writing the checkpoint of step %d", t.step))
 		saved, err := t.saver.Save(ctx, t.content(ctx, states))
+		end()
 		switch {
 		case err != nil:
 			failed = err
@@ -184,10 +186,10 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 			return nil, err
 		}
 		if exists(filepath.Join(path, checkpoint.ManifestFile)) {
-			ck, err := checkpoint.New(checkpoint.OS{}, filepath.Dir(path), t.cfg.KeepLast).Load(ctx, filepath.Base(path))
+			ck, err := checkpoint.New(t.pulse.Watch(t.disk), filepath.Dir(path), t.cfg.KeepLast).Load(ctx, filepath.Base(path))
 			return ck, launch.WithCode(launch.ExitNoInput, err)
 		}
-		store, must = checkpoint.New(checkpoint.OS{}, path, t.cfg.KeepLast), true
+		store, must = checkpoint.New(t.pulse.Watch(t.disk), path, t.cfg.KeepLast), true
 	case !t.cfg.Resume || t.saver == nil:
 		return nil, nil
 	}

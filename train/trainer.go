@@ -47,9 +47,11 @@ type Trainer struct {
 	scaler     *optim.Scaler
 	mover      *graph.Mover
 	saver      *checkpoint.Store
-	writes     bool          // Run was called: checkpoints will be written
-	lock       *dirlock.Lock // of the folder of checkpoints, on rank 0; nil where it is Config.Lock
-	owned      *dirlock.Lock // the one that makes that folder this run's; nil: this process only reads there
+	disk       checkpoint.FS    // where checkpoints are
+	pulse      checkpoint.Pulse // of disk, for the ranks that wait
+	writes     bool             // Run was called: checkpoints will be written
+	lock       *dirlock.Lock    // of the folder of checkpoints, on rank 0; nil where it is Config.Lock
+	owned      *dirlock.Lock    // the one that makes that folder this run's; nil: this process only reads there
 	loader     *data.Loader
 	held       *data.Loader // evaluation
 
@@ -88,7 +90,7 @@ type Result struct {
 
 // New checks a configuration. Nothing is opened before Run.
 func New(opts ...Option) (*Trainer, error) {
-	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1}
+	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1, disk: checkpoint.OS{}}
 	for _, o := range opts {
 		o(&t.cfg)
 	}
@@ -110,6 +112,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if t.comm = t.cfg.Comm; t.comm == nil {
 		t.comm = alone()
 	}
+	defer comm.Steady(t.comm, "starting", nil)() // Note [who waits for whom]
 	if t.writes {
 		if err = t.own(ctx); err != nil {
 			return err
