@@ -16,7 +16,8 @@ func TestPulse(t *testing.T) {
 	disk := faultfs.New()
 	under := 0
 	disk.Fault = func(faultfs.Op) error {
-		if p.Beats() && p.Beats() { // also the second time: the operation is under way
+		first, second := p.Beats(), p.Beats()
+		if first && second { // also the second time: the operation is under way
 			under++
 		}
 		return nil
