@@ -68,7 +68,7 @@ type block struct {
 	heap  uint32    // 1: this rank has the heap open
 	beats uint32    // of long work, see Note [long work] in package comm
 	work  [5]uint64 // what that is, as text filled up with zeros
-	line  [2]line // by parity of the round
+	line  [2]line   // by parity of the round
 }
 
 const (
