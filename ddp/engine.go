@@ -2,6 +2,7 @@ package ddp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -84,10 +85,15 @@ func (e *Engine) same(ctx context.Context) error {
 	items = append(items, comm.Item{Name: "plan", Text: e.plan.Fingerprint()})
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
-	if err := comm.Consensus(ctx, e.comm, "what is trained", items); err != nil {
-		return fmt.Errorf("ddp: rank %d: before the first step: %w\nhint: all ranks must run the same binary with the same recipe", e.comm.Rank(), err)
+	err := comm.Consensus(ctx, e.comm, "what is trained", items)
+	if err == nil {
+		return nil
 	}
-	return nil
+	hint := ""
+	if differ := (*comm.ConsensusError)(nil); errors.As(err, &differ) { // a rank that is late or gone is another matter
+		hint = "\nhint: all ranks must run the same binary with the same recipe"
+	}
+	return fmt.Errorf("ddp: rank %d: before the first step: %w%s", e.comm.Rank(), err, hint)
 }
 
 func (e *Engine) alloc() (err error) {

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -55,7 +56,10 @@ func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
 		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: this version joins ranks of one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
 	}
 	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World})
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded): // code 124 by itself
+		return nil, err
+	case err != nil:
 		return nil, launch.WithCode(launch.ExitUnavailable, err)
 	}
 	return c, nil

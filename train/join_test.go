@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/optim"
@@ -42,6 +44,16 @@ func TestJobJoinsRanks(t *testing.T) {
 	}
 	if losses[0] != losses[1] || losses[0] == 0 {
 		t.Errorf("ranks report losses %v", losses)
+	}
+}
+
+// TestStartThatTakesTooLong wants the exit code of a deadline, and the rank that did not come to be blamed.
+func TestStartThatTakesTooLong(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err := JoinAs(ctx, launch.Identity{World: 2, LocalWorld: 2, Nodes: 1, JobID: fmt.Sprintf("test-late-%d", os.Getpid())})
+	if launch.ExitCode(err) != launch.ExitTimeout || !slices.Equal(launch.Blamed(err), []int{1}) {
+		t.Errorf("exit code %d, blames %v: %v", launch.ExitCode(err), launch.Blamed(err), err)
 	}
 }
 

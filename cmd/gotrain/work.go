@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/recipes/assemble"
@@ -26,21 +27,25 @@ func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *t
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := assemble.Config(r, assemble.Rank{Identity: id, Placement: place})
+	// Ranks meet before they open data, over which one of them may take long: it can tell the others only once they have met.
+	group, err := train.Meet(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Comm, err = train.Meet(ctx, id); err != nil {
-		return nil, err
-	}
 	var t *train.Trainer
-	if err = change(&cfg); err == nil {
-		t, err = train.New(train.WithConfig(cfg))
+	opened := comm.Steady(group, "opening the data", nil)
+	cfg, err := assemble.Config(r, assemble.Rank{Identity: id, Placement: place})
+	opened()
+	if err == nil {
+		cfg.Comm = group
+		if err = change(&cfg); err == nil {
+			t, err = train.New(train.WithConfig(cfg))
+		}
 	}
-	if err != nil && cfg.Comm != nil {
+	if err != nil && group != nil {
 		launch.Report(err)
-		cfg.Comm.Abort(err)
-		cfg.Comm.Close()
+		group.Abort(err)
+		group.Close()
 	}
 	return t, err
 }
