@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // origin remembers where the values of a recipe were written.
@@ -19,6 +21,9 @@ type origin struct {
 	at   map[string]place // by key, the ones that were set
 }
 
+// maxText is more than any recipe has.
+const maxText = 4 << 20
+
 // place is where a key was set.
 type place struct {
 	file string
@@ -28,7 +33,7 @@ type place struct {
 // Load reads a recipe file, applies overrides of the form section.key=value, fills in what was left out and checks everything. A name that is no file is
 // looked up among the recipes in the binary, so both "quickstart" and "recipes/quickstart.toml" work anywhere. Problems come back as Errors, all at once.
 func Load(path string, sets ...string) (*Recipe, error) {
-	text, err := os.ReadFile(path)
+	text, err := foreign.ReadFile(path, maxText)
 	if err != nil {
 		name, shipped := find(path)
 		if !errors.Is(err, os.ErrNotExist) && !(shipped && isDir(path)) {

@@ -240,7 +240,7 @@ func TestLoadByName(t *testing.T) {
 	for name, want := range map[string]string{
 		"quikstart":                 `did you mean "quickstart"?`,
 		"elsewhere/quickstart.toml": "no such recipe",
-		t.TempDir():                 "is a directory",
+		t.TempDir():                 "it is a directory, not a regular file",
 	} {
 		_, err := Load(name)
 		if err == nil || !strings.Contains(err.Error(), want) {

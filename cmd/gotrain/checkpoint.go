@@ -8,6 +8,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // load opens a checkpoint, or the newest good one of a folder of several.
@@ -29,7 +30,7 @@ func load(ctx context.Context, path string) (*checkpoint.Checkpoint, *checkpoint
 		return nil, nil, launch.WithCode(launch.ExitNoInput, err)
 	}
 	if report.FellBack() {
-		fmt.Fprintln(os.Stderr, report)
+		fmt.Fprintln(os.Stderr, foreign.Printable(report.String()))
 	}
 	return c, s, nil
 }

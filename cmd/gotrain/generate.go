@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
@@ -21,6 +22,8 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 	"github.com/gotrain/gotrain/train/generate"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // generateFlags are what the verb takes.
@@ -45,7 +48,8 @@ func (a *app) generateCmd() *cobra.Command {
 Meta's names; or a .bin of llama2.c. The tokenizer is the one that lies beside the weights, unless --tokenizer names another.
 
 With one prompt the text appears as it is written. Several prompts (--prompt again, or --prompts with a file of one a line, - for standard input) are written at
-the same time, which costs hardly more than one, and printed one after the other. The text goes to standard output, everything else to standard error.
+the same time, which costs hardly more than one, and printed one after the other. The text goes to standard output, everything else to standard error. On a terminal control
+characters in the text appear as escapes such as \x1b; a file or a pipe gets them as they are.
 
 Without --temperature 0 tokens are drawn; the same seed draws the same text.`,
 		Example: `  gotrain generate runs/llama-finetune --prompt "ROMEO:"
@@ -122,7 +126,7 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 	info := g.Info()
 	fmt.Fprintf(a.err, "%s, %d parameters in %s on %s (%s), ready in %v\n", m.Format(), m.Config().Params(), f.dtype, info.Name, info.Detail, time.Since(begin).Round(time.Millisecond))
 
-	w := writer{f: f, t: t, texts: texts, out: bufio.NewWriter(a.out), live: len(prompts) == 1 && !f.asJSON}
+	w := writer{f: f, t: t, texts: texts, out: bufio.NewWriter(a.text()), live: len(prompts) == 1 && !f.asJSON}
 	stats, err := w.write(ctx, g, prompts)
 	if e := w.out.Flush(); err == nil {
 		err = e
@@ -162,6 +166,15 @@ func (f *generateFlags) openTokenizer(dir string, m llamafile.Model) (tokenizer.
 	return t, nil
 }
 
+// text is where what a model writes goes. A model may write anything, also what a terminal would obey: there control characters are shown as escapes. A file or
+// a pipe gets the bytes as they are.
+func (a *app) text() io.Writer {
+	if f, ok := a.rawOut.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return a.out
+}
+
 // texts are the prompts as text.
 func (f *generateFlags) texts(stdin io.Reader) ([]string, error) {
 	if f.file == "" {
@@ -173,7 +186,7 @@ func (f *generateFlags) texts(stdin io.Reader) ([]string, error) {
 	in, name := stdin, "standard input"
 	if f.file != "-" {
 		name = f.file
-		r, err := os.Open(f.file)
+		r, err := foreign.Open(f.file)
 		if err != nil {
 			return nil, launch.WithCode(launch.ExitNoInput, err)
 		}

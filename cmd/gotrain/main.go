@@ -12,13 +12,14 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is the program: it prints an error once, at the very end, and gives the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	app := &app{out: stdout, err: stderr}
+	app := &app{out: foreign.Writer(stdout), err: foreign.Writer(stderr), rawOut: stdout, rawErr: stderr}
 	root := app.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	err := root.ExecuteContext(ctx)
@@ -26,7 +27,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return launch.ExitOK
 	}
 	if !app.started { // cobra refused the command line
-		fmt.Fprintf(stderr, "gotrain: %v\nhint: gotrain --help, or gotrain VERB --help\n", err)
+		fmt.Fprintf(app.err, "gotrain: %v\nhint: gotrain --help, or gotrain VERB --help\n", err)
 		return launch.ExitUsage
 	}
 	var report *launch.Failure
@@ -34,7 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &report): // several lines, which say who speaks
 		fmt.Fprintln(stderr, msg)
 	case msg != "":
-		fmt.Fprintf(stderr, "gotrain: %s\n", msg)
+		fmt.Fprintf(app.err, "gotrain: %s\n", msg)
 	}
 	launch.Report(launch.WithCode(exitCode(err), err))
 	return exitCode(err)
@@ -42,8 +43,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // app is what the verbs share.
 type app struct {
+	// What is printed may quote names and texts of files that others made: control characters in it are shown and not obeyed. JSON stays JSON.
 	out, err io.Writer
-	started  bool // flags and arguments were accepted
+	// The streams themselves, for what moves the cursor on purpose, and for bytes that are the result.
+	rawOut, rawErr io.Writer
+	started        bool // flags and arguments were accepted
 }
 
 const exitHelp = `

@@ -115,7 +115,7 @@ func (a *app) tokenize(c *cobra.Command, f *tokenizeFlags, inputs []string) erro
 	}
 	f.pack.Tokenizer = tok
 	f.pack.ShardBytes = int64(f.shardMB) << 20
-	line := progressLine{w: a.err}
+	line := progressLine{w: a.rawErr}
 	f.pack.Progress = line.print
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // so that what was begun is removed
 	defer stop()

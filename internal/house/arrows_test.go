@@ -36,16 +36,17 @@ var arrows = map[string]string{
 
 	"optim": "npu",
 
-	"train/data/...":             "npu train/data/...",
-	"train/data/text":            "npu train/data/... train/checkpoint/safetensors", // it maps shards as those are mapped
+	"train/data/...":             "npu train/data/... train/foreign",
+	"train/data/text":            "npu train/data/... train/checkpoint/safetensors train/foreign", // it maps shards as those are mapped
 	"train/dirlock":              "",
+	"train/foreign":              "",
 	"train/generate":             "npu graph graph/models/llama",
-	"train/checkpoint/...":       "optim train/checkpoint/...",
-	"train/checkpoint/llamafile": "graph/models/llama train/checkpoint/...",
-	"train/telemetry":            "ddp/launch",
+	"train/checkpoint/...":       "optim train/checkpoint/... train/foreign",
+	"train/checkpoint/llamafile": "graph/models/llama train/checkpoint/... train/foreign",
+	"train/telemetry":            "ddp/launch train/foreign",
 	"train":                      "npu ddp/... optim graph graph/op graph/plan train/...", // it meets devices and models as interfaces only
 
-	"recipes":          "ddp/launch",
+	"recipes":          "ddp/launch train/foreign",
 	"recipes/data":     "train/data",
 	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes recipes/data",
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -15,6 +14,8 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/text"
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // words are the sources of models of language, by data.kind.
@@ -117,7 +118,7 @@ func beside(r *recipes.Recipe, model llama.Config, kind string) (map[string][]by
 		if i == 0 {
 			name = tokenizerName(name, kind)
 		}
-		if out[name], err = os.ReadFile(f); err != nil {
+		if out[name], err = foreign.ReadFile(f, 64<<20); err != nil {
 			return nil, fmt.Errorf("recipes: text.tokenizer: %w", err)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // FS is what the store needs of a file system. Names are paths of the host. OS is the real one; package faultfs has one
@@ -65,14 +67,11 @@ func (s osSource) Size() int64 { return s.size }
 
 // Open opens a regular file for reading.
 func (OS) Open(name string) (Source, error) {
-	f, err := os.Open(name)
+	f, err := foreign.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = errors.New(name + " is not a regular file")
-	}
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -82,12 +81,15 @@ func (OS) Open(name string) (Source, error) {
 
 // ReadDir lists names.
 func (OS) ReadDir(dir string) ([]string, error) {
-	d, err := os.Open(dir)
+	entries, err := os.ReadDir(dir) // which does not wait for a pipe
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
-	return d.Readdirnames(-1)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
 }
 
 // SyncDir syncs a directory.

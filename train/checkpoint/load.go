@@ -149,6 +149,9 @@ func (s *Store) open(ctx context.Context, c *Checkpoint, e Entry) error {
 	}
 	switch {
 	case e.Name == StateFile:
+		if e.Size > maxSmall {
+			return damaged("%s has %d bytes, more than the limit of %d", e.Name, e.Size, int64(maxSmall))
+		}
 		raw := make([]byte, e.Size)
 		if _, err := io.ReadFull(io.NewSectionReader(src, 0, e.Size), raw); err != nil {
 			return fmt.Errorf("%s: %w", e.Name, err)

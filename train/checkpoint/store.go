@@ -154,16 +154,18 @@ func (s *Store) manifest(name string) (Manifest, error) {
 	return decodeManifest(raw, step)
 }
 
+// maxSmall is more than a manifest or a state with its recipe can have.
+const maxSmall = 64 << 20
+
 // readSmall reads a file of which it is known that it is small.
 func (s *Store) readSmall(path string) ([]byte, error) {
-	const limit = 64 << 20
 	f, err := s.fs.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if f.Size() > limit {
-		return nil, fmt.Errorf("%d bytes are more than the limit of %d", f.Size(), limit)
+	if f.Size() > maxSmall {
+		return nil, fmt.Errorf("%d bytes are more than the limit of %d", f.Size(), int64(maxSmall))
 	}
 	raw := make([]byte, f.Size())
 	n, err := f.ReadAt(raw, 0)

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // line builds key=value lines. On a terminal values are padded, so that the columns of successive lines stand below each other.
@@ -15,7 +17,7 @@ type line struct {
 func (l *line) start(id Identity, what string) {
 	l.b = l.t.paint(l.b[:0], dim, "[Node "+strconv.Itoa(id.Node)+", Rank "+strconv.Itoa(id.Rank)+"/"+strconv.Itoa(id.World)+"]")
 	l.b = append(l.b, ' ')
-	l.b = l.t.paint(l.b, bold, what)
+	l.b = l.t.paint(l.b, bold, foreign.Printable(what))
 	l.b = append(l.b, ':')
 }
 
@@ -23,6 +25,7 @@ func (l *line) start(id Identity, what string) {
 func (l *line) raw(key, text string, width int) {
 	l.b = append(l.b, ' ')
 	l.b = l.t.paint(l.b, dim, key+"=")
+	text = foreign.Printable(text)
 	l.b = append(l.b, text...)
 	if l.t.Live() {
 		for n := utf8.RuneCountInString(text); n < width; n++ {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // LogOptions change a Handler.
@@ -60,7 +62,7 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 		b = append(h.t.paint(b, dim, "debug:"), ' ')
 	}
 	// A message of several lines, such as an error with a hint, keeps its lines together under one prefix each.
-	b = append(b, strings.ReplaceAll(r.Message, "\n", "\n"+h.prefix)...)
+	b = append(b, strings.ReplaceAll(foreign.Printable(r.Message), "\n", "\n"+h.prefix)...)
 	b = append(b, h.attrs...)
 	r.Attrs(func(a slog.Attr) bool {
 		b = h.attr(b, h.group, a)
@@ -93,7 +95,7 @@ func (h *handler) attr(b []byte, group string, a slog.Attr) []byte {
 	b = append(b, ' ')
 	b = h.t.paint(b, dim, group+a.Key+"=")
 	text := v.String()
-	if text == "" || strings.ContainsAny(text, " \t\r\n\"=") {
+	if text == "" || strings.ContainsAny(text, " \t\r\n\"=") || foreign.Printable(text) != text {
 		return strconv.AppendQuote(b, text)
 	}
 	return append(b, text...)

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // wipe clears the line that the cursor is on. The carriage return comes last, so that a supervisor which shows what is after it sees
@@ -65,6 +67,7 @@ func (t *Terminal) Progress(text string) error {
 	if r := []rune(text); len(r) >= t.columns { // a full line would wrap, and a wrapped one cannot be wiped
 		text = string(r[:t.columns-1])
 	}
+	text = foreign.Printable(text)
 	t.live = text
 	t.buf = append(append(t.buf[:0], wipe...), text...)
 	_, err := t.w.Write(t.buf)

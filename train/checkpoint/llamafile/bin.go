@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
@@ -55,6 +56,9 @@ func openBin(path string) (Model, error) {
 func fromBin(raw []byte) (*model, error) {
 	h, err := parseBin(raw)
 	if err != nil {
+		return nil, err
+	}
+	if err := h.checkSize(len(raw)); err != nil { // before there is a list of all tensors of all layers, which a header of 28 bytes can ask for
 		return nil, err
 	}
 	m := &model{cfg: h.cfg, format: fmt.Sprintf("llama2c v%d", h.version), names: Names(h.cfg), tensors: map[string]tensor{}}
@@ -145,11 +149,12 @@ func runs(c llama.Config, version int) []run {
 	return out
 }
 
-// place gives every tensor its bytes and sees that the file ends where the last one does.
-func (m *model) place(h binFile, raw []byte) error {
-	list := runs(h.cfg, h.version)
+// checkSize sees that the file ends where the last tensor does. All layers are alike, so the first tells of the others.
+func (h binFile) checkSize(have int) error {
+	one := h
+	one.cfg.Layers = 1
 	want := h.start
-	for _, r := range list {
+	for _, r := range runs(one.cfg, h.version) {
 		n := 4 * r.count
 		if h.quantised(r) {
 			if h.group < 1 || h.group > 1<<20 || r.count%h.group != 0 {
@@ -157,15 +162,24 @@ func (m *model) place(h binFile, raw []byte) error {
 			}
 			n = r.count + 4*(r.count/h.group)
 		}
+		if strings.HasPrefix(r.name, "model.layers.") {
+			n *= h.cfg.Layers
+		}
 		want += n
 	}
-	if len(raw) != want {
+	if have != want {
 		what := "it is cut off"
-		if len(raw) > want {
+		if have > want {
 			what = "something is appended, or it is another version"
 		}
-		return fmt.Errorf("the header (version %d) makes a file of %d bytes, it has %d: %s", h.version, want, len(raw), what)
+		return fmt.Errorf("the header (version %d) makes a file of %d bytes, it has %d: %s", h.version, want, have, what)
 	}
+	return nil
+}
+
+// place gives every tensor its bytes.
+func (m *model) place(h binFile, raw []byte) error {
+	list := runs(h.cfg, h.version)
 	if h.version == 2 {
 		return m.placeQuantised(h, raw, list)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // hfConfig is Hugging Face's config.json, as far as it says what the model is. A pointer is nil where the key is missing or null.
@@ -107,12 +109,15 @@ func ParseConfig(raw []byte) (llama.Config, error) {
 	return c, err
 }
 
+// maxConfig is more than any config.json or params.json has.
+const maxConfig = 4 << 20
+
 // ReadConfig is ParseConfig of a file, or of the config.json in a folder.
 func ReadConfig(path string) (llama.Config, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, ConfigFile)
 	}
-	raw, err := os.ReadFile(path)
+	raw, err := foreign.ReadFile(path, maxConfig)
 	if err != nil {
 		return llama.Config{}, fmt.Errorf("llamafile: %w", err)
 	}

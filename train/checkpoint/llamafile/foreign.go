@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// foreign are settings of other models that change numbers and that gotrain does not compute, with the values that ask for nothing. null,
+// unknownSettings are settings of other models that change numbers and that gotrain does not compute, with the values that ask for nothing. null,
 // false, 0, "", [] and {} ask for nothing
 // too. A file is refused for any other value, never read without the setting. Settings that only speak about training, serving or files are
 // passed over.
-var foreign = map[string][]string{
+var unknownSettings = map[string][]string{
 	// another model inside, or around
 	"text_config": nil, "llm_config": nil, "language_config": nil, "vision_config": nil, "audio_config": nil, "encoder": nil, "decoder": nil,
 	"is_encoder_decoder": nil,
@@ -50,7 +50,7 @@ func refuseForeign(raw []byte) (errs []error) {
 		return nil // reported by whoever reads the object
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		neutral, known := foreign[key]
+		neutral, known := unknownSettings[key]
 		value := strings.Join(strings.Fields(string(all[key])), " ")
 		if known && !slices.Contains(nothing, value) && !slices.Contains(neutral, value) {
 			errs = append(errs, fmt.Errorf("%s is %.60s: not supported%s", key, value, foreignHint(key)))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // metaParams is Meta's params.json.
@@ -38,7 +40,7 @@ const (
 // fromMeta opens tensors under Meta's names, rows of q and k in Meta's order.
 func fromMeta(set *safetensors.Set, dir string, config *llama.Config) (*model, error) {
 	m := &model{format: "meta"}
-	raw, err := os.ReadFile(filepath.Join(dir, ParamsFile))
+	raw, err := foreign.ReadFile(filepath.Join(dir, ParamsFile), maxConfig)
 	switch {
 	case err == nil:
 		_, f, _ := set.Lookup("tok_embeddings.weight")

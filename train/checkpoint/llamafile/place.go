@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // place is a destination that appears when it is complete.
@@ -122,7 +124,7 @@ func (p *place) put(name string, raw []byte) error {
 }
 
 func (p *place) copy(path string) error {
-	f, err := os.Open(path)
+	f, err := foreign.Open(path)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // The files beside the tensors.
@@ -52,7 +54,7 @@ func fromSet(set *safetensors.Set, dir string, config *llama.Config) (*model, er
 	} else if ok {
 		m.format = "gotrain"
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	raw, err := foreign.ReadFile(filepath.Join(dir, ConfigFile), maxConfig)
 	switch {
 	case err == nil:
 		if m.cfg, m.eos, err = parseConfig(raw); err != nil {

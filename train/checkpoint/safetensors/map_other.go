@@ -2,10 +2,14 @@
 
 package safetensors
 
-import "os"
+import (
+	"math"
+
+	"github.com/gotrain/gotrain/train/foreign"
+)
 
 // Map reads a whole file, where mapping is not to be had.
 func Map(path string) ([]byte, func() error, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := foreign.ReadFile(path, math.MaxInt64-1)
 	return raw, func() error { return nil }, err
 }

@@ -7,11 +7,13 @@ import (
 	"os"
 	"sync"
 	"syscall"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Map maps a whole regular file into memory, read-only; the second result gives the mapping back. The warning at Open counts here too.
 func Map(path string) ([]byte, func() error, error) {
-	f, err := os.Open(path)
+	f, err := foreign.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -19,9 +21,6 @@ func Map(path string) ([]byte, func() error, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, nil, errors.New("not a regular file")
 	}
 	if st.Size() == 0 {
 		return nil, func() error { return nil }, nil // an empty mapping is an error of the system; the header check will speak

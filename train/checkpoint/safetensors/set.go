@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // IndexName is the customary name of the index of a sharded model.
@@ -20,6 +22,9 @@ type Set struct {
 	files []*File
 	home  map[string]*File
 }
+
+// maxIndex is more than a million tensors need.
+const maxIndex = 64 << 20
 
 type index struct {
 	WeightMap map[string]string `json:"weight_map"`
@@ -69,7 +74,7 @@ func pick(dir string) (string, error) {
 }
 
 func openIndex(path string) (*Set, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := foreign.ReadFile(path, maxIndex)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}

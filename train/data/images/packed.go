@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/gotrain/gotrain/train/data"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Layout of a packed shard: records of one size, without anything before, between or behind them. A record is the label as
@@ -50,6 +52,9 @@ type Shard struct {
 	File    string `json:"file"` // beside the header
 	Records int64  `json:"records"`
 }
+
+// maxHeader is more than the names of a million classes need.
+const maxHeader = 64 << 20
 
 const packedFormat = "gotrain-packed-1"
 
@@ -154,7 +159,7 @@ func OpenPacked(pattern string, o PackedOptions) (_ *Packed, err error) {
 }
 
 func readHeader(name string) (*Header, error) {
-	raw, err := os.ReadFile(name)
+	raw, err := foreign.ReadFile(name, maxHeader)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -197,7 +202,7 @@ func (p *Packed) open(names []string, h *Header) error {
 	}
 	size := p.layout.RecordBytes()
 	for _, name := range names {
-		f, err := os.Open(name)
+		f, err := foreign.Open(name)
 		if err != nil {
 			return fmt.Errorf("images: %w", err)
 		}
@@ -205,9 +210,6 @@ func (p *Packed) open(names []string, h *Header) error {
 		st, err := f.Stat()
 		if err != nil {
 			return fmt.Errorf("images: %w", err)
-		}
-		if !st.Mode().IsRegular() {
-			return fmt.Errorf("images: %s is not a regular file", name)
 		}
 		records := st.Size() / size
 		if rest := st.Size() % size; rest != 0 {

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Values of Documents.Separator that are not text.
@@ -64,7 +66,7 @@ type reader struct {
 
 // file reads one file.
 func (r *reader) file(path string) error {
-	f, err := os.Open(path)
+	f, err := foreign.Open(path)
 	if err != nil {
 		return fmt.Errorf("text: %w", err)
 	}

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // ManifestName is the file that describes the shards beside it.
 const ManifestName = "dataset.json"
+
+// maxManifest is more than a hundred thousand shards need.
+const maxManifest = 16 << 20
 
 const manifestFormat = "gotrain-tokens-1"
 
@@ -78,7 +82,7 @@ func ParseManifest(raw []byte) (*Manifest, error) {
 // ReadManifest reads the manifest of a directory; nil and no error where there is none.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
-	raw, err := os.ReadFile(path)
+	raw, err := foreign.ReadFile(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Dir is a folder on disk with exactly these files. name becomes a part of its name.
@@ -116,7 +118,7 @@ func same(dir string, files fs.FS) error {
 		}
 		has := []byte(nil)
 		if st.Size() == int64(len(text)) {
-			if has, err = os.ReadFile(at); err != nil {
+			if has, err = foreign.ReadFile(at, st.Size()); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Tokenizer turns text into ids and back. All methods may be called from several goroutines.
@@ -154,15 +156,9 @@ func find(dir string) (string, error) {
 }
 
 func readLimited(path string) ([]byte, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
+	raw, err := foreign.ReadFile(path, maxFile)
+	if errors.Is(err, foreign.ErrLarge) {
+		return nil, fmt.Errorf("too large for a tokenizer (limit %d MB): %w", maxFile>>20, err)
 	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	if st.Size() > maxFile {
-		return nil, fmt.Errorf("%s has %d MB: too large for a tokenizer (limit %d MB)", path, st.Size()>>20, maxFile>>20)
-	}
-	return os.ReadFile(path)
+	return raw, err
 }

@@ -1,0 +1,37 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Files that others made are opened by train/foreign, which refuses pipes and devices and reads no more than a limit. A folder is opened to be
+// synced only, in functions of these names; os.ReadDir lists it.
+func TestForeignFilesAreOpenedInOnePlace(t *testing.T) {
+	folders := []string{"syncDir", "SyncDir"}
+	sources(t, parser.SkipObjectResolution, func(name string, f *ast.File, set *token.FileSet) {
+		in := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		if strings.HasSuffix(name, "_test.go") || !in("train/data/") && !in("train/checkpoint/") && !in("recipes/") && !in("cmd/gotrain/") {
+			return
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && slices.Contains(folders, fn.Name.Name) {
+				continue
+			}
+			ast.Inspect(d, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "os" && (s.Sel.Name == "Open" || s.Sel.Name == "ReadFile") {
+					t.Errorf("%s: os.%s\nhint: train/foreign opens files of others: Open, ReadFile with a limit", set.Position(n.Pos()), s.Sel.Name)
+				}
+				return true
+			})
+		}
+	})
+}

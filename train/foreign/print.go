@@ -1,0 +1,92 @@
+package foreign
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Printable replaces what a terminal would obey instead of showing: control characters other than tab and newline, marks that change the direction of
+// text, and bytes that are no UTF-8. They become escapes as in Go: \x1b, \u202e. Inside strings of JSON,
+// which has no raw control characters, the result is JSON with the same meaning.
+func Printable(s string) string {
+	if clean(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		escape(&b, r, s[i:i+n])
+		i += n
+	}
+	return b.String()
+}
+
+func clean(s string) bool {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if obeyed(r, n) {
+			return false
+		}
+		i += n
+	}
+	return true
+}
+
+// obeyed says whether a terminal does something with a rune of n bytes.
+func obeyed(r rune, n int) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
+		return true
+	case r == utf8.RuneError && n == 1:
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x2028, r == 0x2029: // direction, lines
+		return true
+	}
+	return false
+}
+
+func escape(b *strings.Builder, r rune, text string) {
+	switch {
+	case !obeyed(r, len(text)):
+		b.WriteString(text)
+	case r == '\r':
+		b.WriteString(`\r`)
+	case r == utf8.RuneError:
+		fmt.Fprintf(b, `\x%02x`, text[0])
+	case r < 0x20:
+		fmt.Fprintf(b, `\x%02x`, r)
+	default:
+		fmt.Fprintf(b, `\u%04x`, r)
+	}
+}
+
+// Writer passes text on to w as Printable makes it. A character that is divided between two writes waits for its second half; one
+// that never comes is left out.
+func Writer(w io.Writer) io.Writer { return &writer{w: w} }
+
+type writer struct {
+	w    io.Writer
+	rest []byte // of a character, less than utf8.UTFMax
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	text := string(append(w.rest, p...))
+	w.rest = w.rest[:0]
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRuneInString(tail) {
+				w.rest = append(w.rest, tail...)
+				text = text[:len(text)-n]
+			}
+			break
+		}
+	}
+	if _, err := io.WriteString(w.w, Printable(text)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
