@@ -87,6 +87,10 @@ func TestGenerateErrors(t *testing.T) {
 	if out, errs, code := cli(t, "export", "--from", stories, "--format", "llama2c", "--to", bin); code != 0 {
 		t.Fatalf("%s%s", out, errs)
 	}
+	empty := filepath.Join(dir, "empty.txt")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args, want string
 		code       int
@@ -95,7 +99,7 @@ func TestGenerateErrors(t *testing.T) {
 		{bin, "--tokenizer", launch.ExitNoInput},
 		{stories + " --tokenizer ../../train/data/text/tokenizer/testdata/mistral-v1.model", "32000 tokens, the model a vocabulary of 512", launch.ExitNoInput},
 		{stories + " --prompts nowhere.txt", "nowhere.txt", launch.ExitNoInput},
-		{stories + " --prompts " + os.DevNull, "has no prompts\nhint: one a line", launch.ExitNoInput},
+		{stories + " --prompts " + empty, "has no prompts\nhint: one a line", launch.ExitNoInput},
 		{stories + " --dtype f16", "f32 or bf16", launch.ExitUsage},
 		{stories + " --tokens 0", "at least 1", launch.ExitUsage},
 		{stories + " --room 513", "more than the context of the model, 512", launch.ExitUsage},

@@ -2,7 +2,6 @@ package checkpoint_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -45,7 +44,7 @@ func TestGuard(t *testing.T) {
 		if err != nil {
 			for _, f := range before {
 				if !slices.Contains(fs.Files(), f) {
-					t.Error(fmt.Sprintf("question %d: %s is gone", n, f))
+					t.Errorf("question %d: %s is gone", n, f)
 				}
 			}
 		}
