@@ -198,14 +198,34 @@ func (e *Engine) end(err error) bool {
 	return true
 }
 
-// Close stops the engine's goroutines and frees gradient memory, which nothing may use any more. A step under way is given up, and the
-// peers are told. The communicator stays open. Idempotent.
+// Close stops the engine's goroutines and frees gradient memory, which nothing may use any more: synchronise the device before. A step under way
+// is given up, and the peers are told. The communicator stays open. Idempotent.
 func (e *Engine) Close() error {
+	if !e.halt() {
+		return nil
+	}
+	return e.mem.Free()
+}
+
+// Abandon is Close for a device that cannot be made to stop: gradient memory stays, also after Close of the communicator, until the process ends.
+func (e *Engine) Abandon() error {
+	if k, ok := e.mem.(keeper); ok {
+		k.Keep()
+	}
+	e.halt()
+	return nil
+}
+
+// keeper is memory that its owner would free, and is asked not to.
+type keeper interface{ Keep() }
+
+// halt stops the goroutines; false if they were stopped before.
+func (e *Engine) halt() bool {
 	e.mu.Lock()
 	if e.err == ErrClosed {
 		e.mu.Unlock()
 		e.wg.Wait()
-		return nil
+		return false
 	}
 	busy := e.err == nil && e.step.issued > e.step.done
 	if e.err == nil {
@@ -218,7 +238,7 @@ func (e *Engine) Close() error {
 	}
 	e.cancel()
 	e.wg.Wait()
-	return e.mem.Free()
+	return true
 }
 
 // deadline is the context of one collective.

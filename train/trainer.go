@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -75,6 +74,7 @@ type Trainer struct {
 	savedName string             // its name, known to rank 0
 
 	afterStep  func(step int) // for tests
+	quiesce    time.Duration  // how long Close waits for the device
 	hostScale  [1]float32     // what is being copied to the device
 	hostSeed   []*int64
 	hostTensor []byte // one tensor on its way to a file
@@ -90,7 +90,7 @@ type Result struct {
 
 // New checks a configuration. Nothing is opened before Run.
 func New(opts ...Option) (*Trainer, error) {
-	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1, disk: checkpoint.OS{}}
+	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1, disk: checkpoint.OS{}, quiesce: time.Minute}
 	for _, o := range opts {
 		o(&t.cfg)
 	}
@@ -234,53 +234,4 @@ func (t *Trainer) compile() error {
 // planOptions are how the training network is planned.
 func (t *Trainer) planOptions() graph.Options {
 	return graph.Options{Compute: t.cfg.Compute, Accumulate: t.cfg.Accumulate > 1, Recompute: t.cfg.Recompute}
-}
-
-// Close releases everything. Run calls it; only a Trainer that was opened otherwise needs it. Idempotent.
-func (t *Trainer) Close() error {
-	var errs []error
-	add := func(f func() error) { errs = append(errs, f()) }
-	for _, l := range []*data.Loader{t.loader, t.held} {
-		if l != nil {
-			add(l.Close)
-		}
-	}
-	if t.stream != nil {
-		// Whatever is still enqueued uses the memory that goes next.
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_ = t.stream.Sync(ctx)
-		cancel()
-	}
-	if t.opt != nil {
-		add(t.opt.Close)
-	}
-	if t.eng != nil {
-		add(t.eng.Close)
-	}
-	if t.mover != nil {
-		add(t.mover.Close)
-	}
-	for _, p := range []*pass{t.train, t.eval} {
-		if p != nil {
-			add(p.close)
-		}
-	}
-	add(t.marks.close)
-	if t.store != nil {
-		add(t.store.close)
-	}
-	if t.scratch != nil {
-		add(t.scratch.Free)
-	}
-	if t.stream != nil {
-		add(t.stream.Close)
-	}
-	if t.dev != nil {
-		add(t.dev.Close)
-	}
-	if t.lock != nil {
-		add(t.lock.Release)
-	}
-	t.loader, t.held, t.opt, t.eng, t.mover, t.train, t.eval, t.store, t.scratch, t.stream, t.dev = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
-	return errors.Join(errs...)
 }

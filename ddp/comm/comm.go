@@ -63,7 +63,8 @@ type Communicator interface {
 	// Transport names the implementation: "shm", "tcp", "mpi", "hccl", "self".
 	Transport() string
 
-	// Alloc gives memory that the transport reduces without an extra copy. Ranks must allocate in the same order and sizes.
+	// Alloc gives memory that the transport reduces without an extra copy. Ranks must allocate in the same order and sizes. Memory that Close
+	// of the communicator makes unusable has a method Keep(), which lets it be used until the process ends.
 	Alloc(bytes int64) (npu.Buffer, error)
 
 	AllReduce(ctx context.Context, m Mem, op Op) (Handle, error)

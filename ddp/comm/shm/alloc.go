@@ -33,6 +33,9 @@ func (b *buffer) Free() error {
 	return nil
 }
 
+// Keep leaves the memory mapped after Close of the communicator: something may still write it that cannot be stopped.
+func (b *buffer) Keep() { b.c.heap.keep(b.base) }
+
 // Alloc gives zeroed memory that all ranks can reach.
 func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	if bytes < 0 {
@@ -77,6 +80,7 @@ func (c *Comm) take(size int64) int64 {
 type heap struct {
 	mu      sync.Mutex
 	regions map[int64]mapping
+	kept    []mapping
 }
 
 // mapped maps a region once. Peers' regions are mapped at their first use in a collective.
@@ -104,6 +108,16 @@ func (h *heap) drop(fd int, base int64) {
 	if m, ok := h.regions[base]; ok {
 		release(fd, base, int64(len(m.mem)))
 		m.unmap()
+		delete(h.regions, base)
+	}
+}
+
+// keep forgets a region without unmapping it.
+func (h *heap) keep(base int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.regions[base]; ok {
+		h.kept = append(h.kept, h.regions[base])
 		delete(h.regions, base)
 	}
 }

@@ -1,0 +1,75 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// Close releases everything. Run calls it; only a Trainer that was opened otherwise needs it. Idempotent.
+func (t *Trainer) Close() error {
+	var errs []error
+	add := func(f func() error) { errs = append(errs, f()) }
+	for _, l := range []*data.Loader{t.loader, t.held} {
+		if l != nil {
+			add(l.Close)
+		}
+	}
+	if t.stream != nil {
+		// What is still enqueued uses the memory that goes next, and nobody wants its results any more.
+		t.stream.Skip(true)
+		ctx, cancel := context.WithTimeout(context.Background(), t.quiesce)
+		err := t.stream.Sync(ctx)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			add(t.abandon)
+			return errors.Join(errs...)
+		}
+	}
+	if t.opt != nil {
+		add(t.opt.Close)
+	}
+	if t.eng != nil {
+		add(t.eng.Close)
+	}
+	if t.mover != nil {
+		add(t.mover.Close)
+	}
+	for _, p := range []*pass{t.train, t.eval} {
+		if p != nil {
+			add(p.close)
+		}
+	}
+	add(t.marks.close)
+	if t.store != nil {
+		add(t.store.close)
+	}
+	if t.scratch != nil {
+		add(t.scratch.Free)
+	}
+	if t.stream != nil {
+		add(t.stream.Close)
+	}
+	if t.dev != nil {
+		add(t.dev.Close)
+	}
+	if t.lock != nil {
+		add(t.lock.Release)
+	}
+	t.loader, t.held, t.opt, t.eng, t.mover, t.train, t.eval, t.store, t.scratch, t.stream, t.dev = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// abandon ends what can be ended while the device is still at work: a kernel that runs for longer than anybody waits, or hangs. The memory that it may write is
+// not freed but left to the end of the process, gradients included, which the kernel may share with other ranks.
+func (t *Trainer) abandon() error {
+	var err error
+	if t.eng != nil {
+		err = t.eng.Abandon()
+	}
+	slog.Warn("the device does not stop; its memory stays until this process ends", "waited", t.quiesce)
+	return errors.Join(err, fmt.Errorf("train: rank %d: the device is still at work %v after it was told to stop; its memory is not freed", t.comm.Rank(), t.quiesce))
+}
