@@ -51,6 +51,11 @@ func examples(t *testing.T) []example {
 			add(filepath.Base(name), string(block[1]))
 		}
 	}
+	script, err := os.ReadFile("../../scripts/quickstart.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add("quickstart.sh", strings.ReplaceAll(strings.ReplaceAll(string(script), ` "$@"`, ""), "exec ", ""))
 	for _, name := range recipes.List() {
 		for line := range strings.Lines(recipes.Text(name)) {
 			if line, ok := strings.CutPrefix(line, "#   "); ok {

@@ -16,11 +16,12 @@ type ConsoleOptions struct {
 
 // Console prints events for people.
 type Console struct {
-	t    *Terminal
-	id   Identity
-	opt  ConsoleOptions
-	line line
-	bar  progress
+	t       *Terminal
+	id      Identity
+	opt     ConsoleOptions
+	line    line
+	bar     progress
+	learned learned
 }
 
 // NewConsole prints to a terminal.
@@ -31,6 +32,7 @@ func NewConsole(t *Terminal, id Identity, opt ConsoleOptions) *Console {
 
 // Emit prints.
 func (c *Console) Emit(e Event) error {
+	c.learned.saw(e)
 	switch e := e.(type) {
 	case RunStart:
 		return c.start(e)
@@ -192,6 +194,12 @@ func (c *Console) end(e RunEnd) error {
 	l.raw("time", took, 0)
 	l.throughput(e.Throughput, e.Unit)
 	l.bytes("peak_mem", e.PeakMemory)
-	_, err := c.t.Write(l.end())
-	return err
+	if _, err := c.t.Write(l.end()); err != nil {
+		return err
+	}
+	if b := c.learned.line(l, c.t); b != nil {
+		_, err := c.t.Write(b)
+		return err
+	}
+	return nil
 }
