@@ -15,6 +15,8 @@ type Vote struct {
 	Stop      bool      // this rank was asked to stop
 	NonFinite bool      // this rank saw an infinite or undefined number
 	Failed    bool      // this rank met an error that ends the job
+	Abandon   bool      // this rank gave the step up: nobody may update with its gradients
+	Hold      bool      // this rank wants updates to wait for a second agreement, after the last bucket
 	Sums      []float64 // anything else to be summed; as many on every rank
 }
 
@@ -26,12 +28,16 @@ type Verdict struct {
 	Stop      []int     // ranks that voted so, nil if none
 	NonFinite []int
 	Failed    []int
+	Abandon   []int
+	Hold      []int
 }
 
 const (
 	voteStop = 1 << iota
 	voteNonFinite
 	voteFailed
+	voteAbandon
+	voteHold
 )
 
 // Agree sums counts and losses in float64 over ranks and tells every rank who raised which flag: one tiny all-reduce, meant for every step.
@@ -105,6 +111,12 @@ func (e *Engine) poll(ctx context.Context, step int64, v Vote) (Verdict, error) 
 		if int(f)&voteFailed != 0 {
 			out.Failed = append(out.Failed, r)
 		}
+		if int(f)&voteAbandon != 0 {
+			out.Abandon = append(out.Abandon, r)
+		}
+		if int(f)&voteHold != 0 {
+			out.Hold = append(out.Hold, r)
+		}
 	}
 	return out, nil
 }
@@ -118,6 +130,12 @@ func flags(v Vote) (f int) {
 	}
 	if v.Failed {
 		f |= voteFailed
+	}
+	if v.Abandon {
+		f |= voteAbandon
+	}
+	if v.Hold {
+		f |= voteHold
 	}
 	return f
 }
@@ -145,5 +163,5 @@ func (e *Engine) between(call string) (int64, error) {
 
 // Any says whether any of the lists of ranks holds something.
 func (v Verdict) Any() bool {
-	return slices.ContainsFunc([][]int{v.Stop, v.NonFinite, v.Failed}, func(r []int) bool { return len(r) > 0 })
+	return slices.ContainsFunc([][]int{v.Stop, v.NonFinite, v.Failed, v.Abandon, v.Hold}, func(r []int) bool { return len(r) > 0 })
 }

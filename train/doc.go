@@ -33,7 +33,8 @@
 //   - All ranks run the same number of steps and take the same branch: they agree in one small reduce per step on numbers that are not finite, on stopping and on errors.
 //   - A checkpoint comes before the evaluation of its step: an evaluation that fails costs no training, and the next run begins with it.
 //   - Evaluation counts every sample once ("items" says how many), with running statistics averaged over ranks.
-//   - [Trainer.Stop] may be called from anywhere, also a signal handler; Run then saves and returns [ErrStopped], whose exit code is 75.
+//   - [Trainer.Stop] may be called from anywhere, also a signal handler; Run then saves and returns a [StopError], whose exit code is 75 where the
+//     same command resumes. [Trainer.Abandon] does not wait for the step under way, and saves the one before.
 //   - Whatever a rank fails at, the others end too, with an error. Weights that are not finite are never saved.
 //
 // # Where to read

@@ -79,7 +79,7 @@ func TestStoppedInTheLastStep(t *testing.T) {
 				tr.Stop()
 			}
 		})
-		if errs[0] != ErrStopped || !res[0].Stopped || res[0].Steps != 6 {
+		if !errors.Is(errs[0], ErrStopped) || !res[0].Stopped || res[0].Steps != 6 {
 			t.Fatalf("%d ranks: %+v %v", ranks, res[0], errs[0])
 		}
 		var last map[string]float64

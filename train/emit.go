@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -129,9 +130,10 @@ func (t *Trainer) emitEnd(err error) {
 		unit = t.train.net.items.rate()
 	}
 	e := telemetry.RunEnd{Unit: unit, Step: int64(t.step), Reason: "done", Took: telemetry.Seconds(time.Since(t.began)), Throughput: t.window.Median(), PeakMemory: peak}
+	var stop *StopError
 	switch {
-	case err == ErrStopped:
-		e.Reason = "stopped on request"
+	case errors.As(err, &stop):
+		e.Reason = stop.what()
 	case err != nil:
 		e.Reason, e.Error = "failed", err.Error()
 	}

@@ -34,14 +34,22 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 	if err := t.shareStatistics(ctx); err != nil {
 		return nil, false, err
 	}
+	waiting := t.risk(ctx)
+	defer func() {
+		if t.commit() && err == nil {
+			err = t.computeAgain(ctx)
+		}
+	}()
 	mine := held{sums: sums{metrics: make([]float64, len(t.eval.net.metrics))}} // also of a rank that gets no sample
 	for {
-		b, failed := t.held.Next(ctx)
+		b, failed := t.held.Next(waiting)
 		if errors.Is(failed, io.EOF) {
 			break
 		}
 		if failed == nil {
 			failed = t.evalBatch(ctx, b, &mine)
+		} else if t.abandoned() {
+			failed = nil
 		}
 		if failed != nil {
 			failed = fmt.Errorf("train: rank %d: evaluation after step %d: %w", t.comm.Rank(), t.step, failed)
@@ -85,6 +93,9 @@ func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float6
 		}
 		err := fmt.Errorf("%s: the loss or a metric on %s is not finite on ranks %v%s\n"+
 			"hint: lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples", place, t.cfg.Eval.Name(), v.NonFinite, samples)
+		if mine.bad == nil {
+			err = launch.WithBlame(err, v.NonFinite...)
+		}
 		return nil, &evalError{launch.WithCode(launch.ExitNumerics, err)}
 	}
 	if v.Count == 0 {
@@ -107,7 +118,7 @@ func (t *Trainer) failTogether(ctx context.Context, ranks []int, mine error) err
 		return errors.Join(mine, err)
 	}
 	if mine == nil {
-		mine = reason
+		mine = launch.WithBlame(reason, ranks...)
 	}
 	return &evalError{mine}
 }

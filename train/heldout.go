@@ -20,7 +20,7 @@ func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err err
 	}
 	out, stop, err := t.evaluate(ctx)
 	if err == nil && stop {
-		return nil, ErrStopped
+		return nil, &StopError{Evaluation: true}
 	}
 	return out, err
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/launch"
 )
-
-// ErrStopped is what Run returns when it ended on request, before the end, with its state saved where there is a directory for that. Its exit code is 75.
-var ErrStopped = launch.WithCode(launch.ExitStopped, fmt.Errorf("stopped on request"))
 
 // Run trains to the end, or until Stop or an error. On one screen:
 //
@@ -19,27 +17,30 @@ var ErrStopped = launch.WithCode(launch.ExitStopped, fmt.Errorf("stopped on requ
 //	save      when due, at the end, and when somebody asked to stop
 //	evaluate  when due, after the checkpoint, which a failure here does not cost: held-out samples, each exactly once over all ranks
 //
-// The error of a run that was stopped is ErrStopped; any other is tried to be told to the other ranks before Run returns.
+// The error of a run that was stopped is a *StopError (errors.Is(err, ErrStopped)); of any other error Run first tries to notify the other ranks.
 func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	if err := t.use(); err != nil {
 		return res, err
 	}
 	defer func() { err = t.finish(err) }()
 	t.writes = true
-	if err := t.open(ctx); err != nil {
+	if res.Stopped, err = t.begin(ctx); err != nil {
 		return res, err
 	}
 	t.emitStart()
 	res.Steps, res.Eval = t.step, t.lastEv
 	for {
+		if res.Stopped {
+			return res, t.stopped(ctx)
+		}
 		if t.owed { // after the step before, or by the checkpoint that the run resumed from
 			if res.Eval, res.Stopped, err = t.evaluate(ctx); err != nil {
 				return res, t.keep(ctx, err)
 			}
 			t.note(ctx)
-		}
-		if res.Stopped {
-			return res, t.stopped(ctx)
+			if res.Stopped {
+				continue
+			}
 		}
 		if t.step >= t.total {
 			return res, nil
@@ -47,6 +48,9 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		r, err := t.trainStep(ctx)
 		if err != nil {
 			return res, err
+		}
+		if res.Stopped = r.abandoned; res.Stopped {
+			continue
 		}
 		res.Steps, res.Loss = t.step, r.loss
 		t.emitStep(r)
@@ -62,7 +66,7 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		t.owed = t.evalDue()
 		last := t.step == t.total
 		if res.Stopped = r.stop && (t.owed || !last); res.Stopped {
-			return res, t.stopped(ctx)
+			continue
 		}
 		if last || t.due(t.cfg.SaveEvery) {
 			if err := t.save(ctx, last); err != nil {
@@ -83,14 +87,23 @@ func (t *Trainer) note(ctx context.Context) {
 	}
 }
 
-// stopped saves the step that the run ends after, unless its checkpoint is there already.
-func (t *Trainer) stopped(ctx context.Context) error {
-	if t.saved != t.step {
-		if err := t.save(ctx, true); err != nil {
-			return err
-		}
+// begin opens everything. It says whether somebody asked to stop meanwhile, where there is anything to stop.
+func (t *Trainer) begin(ctx context.Context) (stop bool, err error) {
+	err = t.open(t.risk(ctx))
+	if t.commit() && err != nil { // whatever the error is: the request brought it about, here or on another rank
+		e := t.stopError()
+		e.Step, e.Began, e.Saved, e.Err = 0, 0, false, err
+		return false, e
 	}
-	return ErrStopped
+	if err != nil {
+		return false, err
+	}
+	t.first = t.step
+	if t.step >= t.total && !t.owed {
+		return false, nil
+	}
+	v, err := t.eng.Agree(ctx, ddp.Vote{Stop: t.stop.Load()})
+	return len(v.Stop) > 0, err
 }
 
 // keep ends a run whose evaluation failed: it saves the step that was evaluated, unless its checkpoint is there already. The checkpoint says that the
@@ -138,11 +151,13 @@ func (t *Trainer) evalDue() bool {
 
 // finish tells the sinks how it ended, and the peers if it ended badly, and releases everything.
 func (t *Trainer) finish(err error) error {
-	if err != nil && err != ErrStopped {
+	var stop *StopError
+	failed := err != nil && !errors.As(err, &stop)
+	if failed {
 		launch.Report(err) // before the peers hear of it, for they may be gone first
-		if t.comm != nil {
-			t.comm.Abort(err)
-		}
+	}
+	if t.comm != nil && (failed || stop != nil && stop.Err != nil) { // the peers may still be waiting for this rank
+		t.comm.Abort(err)
 	}
 	t.emitEnd(err)
 	cerr := t.Close()

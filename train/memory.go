@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -12,7 +13,11 @@ import (
 type store struct {
 	bufs    []npu.Buffer
 	weights []npu.Ptr // by weight of the program
-	states  []npu.Ptr // by state of the program
+	states  []npu.Ptr // by state of the program, in one buffer
+	before  npu.Ptr   // what they were before the step under way
+	each    int64     // bytes of all states together
+	changed bool      // the states may not be what before holds: its copy was made, and what came after it may have run
+	made    func() error
 	bytes   int64
 }
 
@@ -55,13 +60,48 @@ func newStore(dev npu.Device, p *graph.Program, slots map[int]slot, bucketBytes 
 		s.weights = append(s.weights, flat[at.bucket].At(at.offset))
 	}
 	for _, st := range p.States() {
-		own, err := s.alloc(dev, st.Bytes, st.Name)
-		if err != nil {
-			return nil, err
-		}
-		s.states = append(s.states, own)
+		s.each += aligned(st.Bytes)
+	}
+	if s.each == 0 {
+		return s, nil
+	}
+	now, err := s.alloc(dev, s.each, "running statistics")
+	if err != nil {
+		return nil, err
+	}
+	if s.before, err = s.alloc(dev, s.each, "running statistics before a step"); err != nil {
+		return nil, err
+	}
+	s.made = func() error { s.changed = true; return nil }
+	at := int64(0)
+	for _, st := range p.States() {
+		s.states = append(s.states, now.At(at))
+		at += aligned(st.Bytes)
 	}
 	return s, nil
+}
+
+// aligned is n rounded up to what every kernel takes.
+func aligned(n int64) int64 { return (n + plan.Align - 1) / plan.Align * plan.Align }
+
+// remember enqueues a copy of all states, which a step changes before anybody knows whether it will be complete. The stream must be idle.
+func (s *store) remember(stream npu.Stream) error {
+	if s.each == 0 {
+		return nil
+	}
+	s.changed = false
+	if err := stream.Copy(s.before, s.states[0], s.each); err != nil {
+		return err
+	}
+	return stream.Do(s.made)
+}
+
+// recall enqueues the way back, where a stream that passed over work has not passed over the copy already, and so over the rest. The stream must be idle.
+func (s *store) recall(stream npu.Stream) error {
+	if !s.changed {
+		return nil
+	}
+	return stream.Copy(s.states[0], s.before, s.each)
 }
 
 // close frees everything.

@@ -108,7 +108,7 @@ func TestRunInEpochsGoesOnInAnotherDivision(t *testing.T) {
 					tr.Stop()
 				}
 			})
-			if errs[0] != ErrStopped {
+			if !errors.Is(errs[0], ErrStopped) {
 				t.Fatal(errs[0])
 			}
 			got := &rates{}

@@ -12,7 +12,9 @@ import (
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train/data"
 )
 
 // report is what one step was.
@@ -22,6 +24,7 @@ type report struct {
 	lr, norm    float64 // norm NaN: not measured
 	skipped     bool
 	stop        bool
+	abandoned   bool // nothing of it lasts
 	total       time.Duration
 	data        time.Duration
 	compute     time.Duration
@@ -36,23 +39,32 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	begin := time.Now()
 	r.lr, r.norm = t.lr(), math.NaN()
 	t.before = t.at.Epoch
+	place := t.at
+	if err := t.store.remember(t.stream); err != nil {
+		return r, err
+	}
+	waiting := t.risk(ctx)
 	if err := t.stream.Record(t.marks.begin); err != nil {
 		return r, err
 	}
-	for m := range t.cfg.Accumulate {
-		if err := t.microStep(ctx, m, &r); err != nil {
+	for m := 0; m < t.cfg.Accumulate; m++ {
+		if t.abandoned() {
+			m = t.cfg.Accumulate - 1 // the engine must have seen the last one before the ranks can agree
+		}
+		if err := t.microStep(ctx, waiting, m, &r); err != nil {
 			return r, err
 		}
 	}
-	verdict, err := t.vote(ctx, &r)
+	t.reached(enqueued)
+	verdict, err := t.vote(ctx, &r, begin)
 	if err != nil {
 		return r, err
 	}
 	if err := t.update(ctx, &r, verdict); err != nil {
 		return r, err
 	}
-	if r.comm, err = t.eng.Wait(ctx); err != nil {
-		return r, err
+	if r.abandoned {
+		return r, t.undo(ctx, place)
 	}
 	if err := t.stream.Record(t.marks.end); err != nil {
 		return r, err
@@ -60,9 +72,7 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	if err := t.stream.Sync(ctx); err != nil { // host waits for device: end of the step
 		return r, t.where(err)
 	}
-	for _, b := range t.micro {
-		b.Release()
-	}
+	t.release()
 	r.compute, r.exposed, r.busy = t.marks.times()
 	r.total = time.Since(begin)
 	t.step++
@@ -70,22 +80,50 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	return r, nil
 }
 
-// microStep enqueues one micro-batch. Gradients of the last one leave in buckets as they become ready.
-func (t *Trainer) microStep(ctx context.Context, m int, r *report) error {
-	if m == 0 {
-		t.micro, t.valid = t.micro[:0], t.valid[:0]
+// stage is a place within a step where a test may ask for something.
+type stage int
+
+const (
+	enqueued stage = iota
+	voted
+	reduced
+)
+
+func (t *Trainer) reached(at stage) {
+	if t.within != nil {
+		t.within(at)
 	}
-	if len(t.micro) >= maxHeld {
-		if err := t.stream.Sync(ctx); err != nil { // host waits for device: the loader has no further batch to lend
-			return t.where(err)
-		}
-		for _, b := range t.micro {
-			b.Release()
-		}
-		t.micro = t.micro[:0]
+}
+
+// undo takes back what an abandoned step has changed: running statistics and the place in the data. No update has begun on any rank.
+func (t *Trainer) undo(ctx context.Context, place data.State) error {
+	t.commit()
+	if err := t.computeAgain(ctx); err != nil {
+		return err
 	}
+	t.release()
+	t.at, t.gaveUp = place, true
+	if err := t.store.recall(t.stream); err != nil {
+		return err
+	}
+	return t.stream.Sync(ctx)
+}
+
+// release gives the batches of the step back to the loader.
+func (t *Trainer) release() {
+	for _, b := range t.micro {
+		b.Release()
+	}
+	t.micro = t.micro[:0]
+}
+
+// take waits for the next batch and enqueues its copies. In a step that is abandoned nobody needs it.
+func (t *Trainer) take(ctx context.Context, r *report) error {
 	b, err := t.loader.Next(ctx)
-	if err != nil {
+	switch {
+	case err != nil && t.abandoned():
+		return nil
+	case err != nil:
 		return fmt.Errorf("train: rank %d step %d: %w", t.comm.Rank(), t.step, err)
 	}
 	r.data += b.Wait
@@ -93,7 +131,21 @@ func (t *Trainer) microStep(ctx context.Context, m int, r *report) error {
 	if err := t.train.whole(b); err != nil {
 		return err
 	}
-	if err := t.train.copyIn(t.stream, b); err != nil {
+	return t.train.copyIn(t.stream, b)
+}
+
+// microStep enqueues one micro-batch. Gradients of the last one leave in buckets as they become ready. waiting is the context of waits that Abandon ends.
+func (t *Trainer) microStep(ctx, waiting context.Context, m int, r *report) error {
+	if m == 0 {
+		t.micro, t.valid = t.micro[:0], t.valid[:0]
+	}
+	if len(t.micro) >= maxHeld {
+		if err := t.stream.Sync(ctx); err != nil { // host waits for device: the loader has no further batch to lend
+			return t.where(err)
+		}
+		t.release()
+	}
+	if err := t.take(waiting, r); err != nil {
 		return err
 	}
 	if err := t.scalars(m); err != nil {
@@ -161,22 +213,33 @@ func (t *Trainer) usualCount() float64 {
 	return float64(t.cfg.Batch * t.cfg.Accumulate * t.comm.Size() * t.train.net.items.perSample())
 }
 
-// vote waits for this rank's loss and hears all others: global loss, count and metrics, whether anybody wants to stop, whether
+// holdAfter is how long the forward passes of a step may take before all updates of the step wait for its last bucket and for a second agreement, so
+// that the step can be abandoned until then. Shorter steps are finished, and start to update while gradients are still reduced.
+const holdAfter = time.Second
+
+// vote waits for this rank's loss and hears all others: global loss, count and metrics, whether anybody wants to stop or to abandon the step, whether
 // any number is not finite. Buckets wait for it, so no weight is changed before all know.
-func (t *Trainer) vote(ctx context.Context, r *report) (ddp.Verdict, error) {
+func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Verdict, error) {
 	if err := t.train.ready.Sync(ctx); err != nil { // host waits for device: the forward pass of the last micro-batch
 		return ddp.Verdict{}, t.where(err)
 	}
-	var mine sums
-	for m := range t.cfg.Accumulate {
+	mine := sums{metrics: make([]float64, len(t.train.net.metrics))}
+	abandon := t.commit() // until the verdict says whether this step waits for the second agreement
+	for m := 0; m < t.cfg.Accumulate && !abandon; m++ {
 		t.train.add(&mine, m, t.valid[m])
 	}
+	stop := t.stop.Load()
 	v, err := t.eng.Vote(ctx, ddp.Vote{
-		Count: mine.count, LossSum: mine.loss, Sums: mine.metrics, Stop: t.stop.Load(),
+		Count: mine.count, LossSum: mine.loss, Sums: mine.metrics, Stop: stop, Abandon: abandon, Hold: stop || time.Since(begin) > t.holdAfter,
 		NonFinite: math.IsNaN(mine.loss) || math.IsInf(mine.loss, 0),
 	})
 	if err != nil {
 		return v, err
+	}
+	if r.abandoned = len(v.Abandon) > 0; r.abandoned {
+		t.risk(ctx)
+		t.Abandon()
+		return v, nil
 	}
 	r.loss, r.count, r.stop = v.LossSum/v.Count, v.Count, len(v.Stop) > 0
 	r.metrics = append(r.metrics, v.Sums...)
@@ -192,18 +255,54 @@ func (t *Trainer) vote(ctx context.Context, r *report) (ddp.Verdict, error) {
 	return v, nil
 }
 
-// update takes each bucket as it lands. Without a limit of the norm and without loss scaling the optimizer steps it at once, behind whatever the
-// device still computes; otherwise all are measured first.
-func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) error {
+// update takes each bucket as it lands. Mostly the optimizer steps it at once, behind whatever the device still computes. It waits for the last one
+// where all gradients are measured first, for a limit of the norm or for loss scaling, and where the step may still be abandoned.
+func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err error) {
 	scale := t.usualCount() / (v.Count * t.scaler.Scale())
 	measure := t.cfg.ClipNorm > 0 || t.cfg.Scaler.Dynamic
-	begin := func() error { return t.opt.Begin(t.stream, r.lr, scale) }
-	if measure {
-		begin = func() error { return t.opt.BeginMeasure(t.stream) }
+	hold := len(v.Hold) > 0
+	each := func(npu.Stream, int) error { return nil } // also in an abandoned step, whose buckets only keep the order of collectives
+	switch {
+	case r.abandoned:
+	case measure:
+		each, err = t.opt.MeasureSegment, t.opt.BeginMeasure(t.stream)
+	case !hold:
+		each, err = t.opt.StepSegment, t.opt.Begin(t.stream, r.lr, scale)
 	}
-	if err := begin(); err != nil {
+	if err != nil {
 		return err
 	}
+	if hold && !r.abandoned {
+		t.risk(ctx)
+	}
+	t.reached(voted)
+	if err := t.buckets(ctx, each); err != nil {
+		return err
+	}
+	t.reached(reduced)
+	if r.comm, err = t.eng.Wait(ctx); err != nil || r.abandoned {
+		return err
+	}
+	if hold {
+		v, err := t.eng.Agree(ctx, ddp.Vote{Abandon: t.commit()})
+		if r.abandoned = len(v.Abandon) > 0; err != nil || r.abandoned {
+			return err
+		}
+	}
+	switch {
+	case measure:
+		return t.measured(ctx, r, scale)
+	case hold:
+		if err := t.opt.Begin(t.stream, r.lr, scale); err != nil {
+			return err
+		}
+		return t.opt.Step(t.stream)
+	}
+	return nil
+}
+
+// buckets enqueues work for each bucket as it lands, in plan order.
+func (t *Trainer) buckets(ctx context.Context, each func(npu.Stream, int) error) error {
 	if err := t.stream.Record(t.marks.backward); err != nil {
 		return err
 	}
@@ -215,21 +314,14 @@ func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) error {
 		if err := t.stream.Record(t.marks.before[k]); err != nil {
 			return err
 		}
-		step := t.opt.StepSegment
-		if measure {
-			step = t.opt.MeasureSegment
-		}
-		if err := step(t.stream, k); err != nil {
+		if err := each(t.stream, k); err != nil {
 			return err
 		}
 		if err := t.stream.Record(t.marks.after[k]); err != nil {
 			return err
 		}
 	}
-	if !measure {
-		return nil
-	}
-	return t.measured(ctx, r, scale)
+	return nil
 }
 
 // measured clips, or skips the step where gradients are not finite. All ranks hold the same gradients, so all decide the same.

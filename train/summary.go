@@ -191,7 +191,7 @@ func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {
 		{What: "weights", Bytes: buckets + frozen},
 		{What: "gradients", Bytes: buckets},
 		{What: "optimizer state", Bytes: buckets * int64(len(t.cfg.Optim.States()))},
-		{What: "running statistics", Bytes: states},
+		{What: "running statistics", Bytes: 2 * states}, // and as they were before the step under way
 		{What: "activations and workspace", Bytes: scratch},
 		{What: "batches", Bytes: batch * (ring + 1)},
 		{What: "program and libraries", Bytes: program},

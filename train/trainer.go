@@ -26,6 +26,7 @@ type Trainer struct {
 	began time.Time
 	stop  atomic.Bool
 	used  atomic.Bool // Run or Evaluate was called
+	ask   request
 
 	bus    *telemetry.Bus
 	window *telemetry.Window // items per second of the last steps
@@ -61,6 +62,8 @@ type Trainer struct {
 	progress
 
 	step    int        // done
+	first   int        // done when the run began
+	gaveUp  bool       // the step after that was abandoned
 	at      data.State // where the data goes on
 	before  int        // epoch in which the step under way began
 	samples int64
@@ -75,6 +78,8 @@ type Trainer struct {
 
 	afterStep  func(step int) // for tests
 	quiesce    time.Duration  // how long Close waits for the device
+	within     func(at stage) // for tests, called within a step
+	holdAfter  time.Duration  // the constant, but in tests
 	hostScale  [1]float32     // what is being copied to the device
 	hostSeed   []*int64
 	hostTensor []byte // one tensor on its way to a file
@@ -90,7 +95,8 @@ type Result struct {
 
 // New checks a configuration. Nothing is opened before Run.
 func New(opts ...Option) (*Trainer, error) {
-	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1, disk: checkpoint.OS{}, quiesce: time.Minute}
+	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1, disk: checkpoint.OS{},
+		quiesce: time.Minute, holdAfter: holdAfter}
 	for _, o := range opts {
 		o(&t.cfg)
 	}
@@ -101,10 +107,6 @@ func New(opts ...Option) (*Trainer, error) {
 	t.cfg.expandGroups()
 	return t, nil
 }
-
-// Stop asks the run to end after the step under way: all ranks agree, save a checkpoint, and Run returns with
-// Result.Stopped. It may be called from any goroutine, also from a signal handler, and on any rank.
-func (t *Trainer) Stop() { t.stop.Store(true) }
 
 // open brings up everything that Run needs, in the order of the design: device, graph, plan, buckets, memory, weights, data.
 func (t *Trainer) open(ctx context.Context) (err error) {

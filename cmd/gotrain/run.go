@@ -25,7 +25,8 @@ Without a launcher gotrain starts train.ranks processes on this machine and supe
 process is one rank, and the launcher decides how many there are.
 
 SIGTERM, SIGINT, SIGUSR1 and SIGHUP end the run after the step under way: all ranks agree, a checkpoint is written, the exit code is 75, and
-the same command goes on from there. A second SIGINT ends it at once.
+the same command resumes from there. A second SIGTERM or SIGINT, at least a second later, abandons that step and saves the one before; a
+third one kills. Without checkpoints, or where the command is told not to resume, the exit code is 79: the same command starts over.
 
 One run at a time writes to an output folder: a second one ends with exit code 73 and says whose the folder is.`,
 		Example: `  gotrain run recipes/resnet50.toml

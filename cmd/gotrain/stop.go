@@ -2,21 +2,51 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// untilStopped runs what can be stopped by signals. do tells, by calling stopper, how it is stopped in good order; until then a signal cancels
-// its context. A second SIGINT ends the process at once.
-func untilStopped(ctx context.Context, do func(ctx context.Context, stopper func(func())) error) error {
+// stoppable is what can end in good order.
+type stoppable interface {
+	Stop()    // after what is under way
+	Abandon() // without waiting for it
+}
+
+// oneRequest is the time within which several signals count as one: Ctrl-C reaches a whole group of processes, and launchers pass it on. A little less than
+// the second that the manual names, for a supervisor has counted already and its signals may arrive closer together.
+const oneRequest = 800 * time.Millisecond
+
+// requests counts the signals that ask a process to end. The zero value has counted none.
+type requests struct {
+	n    int
+	last time.Time
+}
+
+// take says the how-manieth request a signal is; 0: it belongs to the one before, or repeats what only the first can ask.
+func (r *requests) take(s os.Signal, now time.Time) int {
+	if r.n > 0 && (now.Sub(r.last) < oneRequest || s != syscall.SIGINT && s != syscall.SIGTERM) {
+		return 0
+	}
+	r.last = now
+	r.n++
+	return r.n
+}
+
+// untilStopped runs what can be stopped by signals. do hands over what is to be stopped once there is such a thing; until then a signal cancels its context,
+// and resumes says whether the same command loses nothing then. A second request abandons what is under way, a third one ends the process as if the signal
+// had not been taken over.
+func untilStopped(ctx context.Context, resumes bool, do func(ctx context.Context, running func(stoppable)) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
-	stop, asked := cancel, false
+	var what stoppable = starting(cancel)
+	asked := 0
 
 	sigs := make(chan os.Signal, 4)
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP} {
@@ -28,38 +58,55 @@ func untilStopped(ctx context.Context, do func(ctx context.Context, stopper func
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
-		ints := 0
+		var count requests
 		for {
 			select {
 			case <-done:
 				return
 			case s := <-sigs:
-				if s == syscall.SIGINT {
-					if ints++; ints > 1 {
-						os.Exit(128 + int(syscall.SIGINT))
-					}
+				n := count.take(s, time.Now())
+				if n > 2 {
+					signal.Reset(s)
+					_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+					continue
 				}
 				mu.Lock()
-				asked = true
-				stop()
+				asked = max(asked, n)
+				tell(what, n)
 				mu.Unlock()
 			}
 		}
 	}()
 
-	err := do(ctx, func(f func()) {
+	err := do(ctx, func(s stoppable) {
 		mu.Lock()
 		defer mu.Unlock()
-		stop = f
-		if asked {
-			f()
-		}
+		what = s
+		tell(what, asked)
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if asked && err != nil && ctx.Err() != nil {
-		// Stopped before there was anything to save.
-		return launch.WithCode(launch.ExitStopped, err)
+	if asked > 0 && err != nil && ctx.Err() != nil {
+		code, hint := launch.ExitStopped, "run the same command again"
+		if !resumes {
+			code, hint = launch.ExitNotResumable, "the same command starts over"
+		}
+		return launch.WithCode(code, fmt.Errorf("stopped on request during the start, before there was anything to save (%w)\nhint: %s", err, hint))
 	}
 	return err
 }
+
+func tell(what stoppable, request int) {
+	switch request {
+	case 1:
+		what.Stop()
+	case 2:
+		what.Abandon()
+	}
+}
+
+// starting is what there is to stop before anything runs.
+type starting func()
+
+func (s starting) Stop()    { s() }
+func (s starting) Abandon() { s() }

@@ -56,7 +56,8 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 		fmt.Fprintf(a.err, "%d ranks by %s; train.ranks = %d does not count\n", id.World, id.Source, r.Train.Ranks)
 	}
 	term := telemetry.Stdout()
-	return untilStopped(ctx, func(ctx context.Context, stopper func(func())) error {
+	resumes := r.Checkpoint.Enabled && r.Checkpoint.Resume == "auto"
+	return untilStopped(ctx, resumes, func(ctx context.Context, run func(stoppable)) error {
 		var running atomic.Pointer[train.Trainer]
 		var lock *dirlock.Lock
 		if id.Rank == 0 { // before anything is written, and before the ranks meet: so no rank of this job writes into the folder of another
@@ -84,7 +85,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 			return err
 		}
 		running.Store(t)
-		stopper(t.Stop)
+		run(t)
 		_, err = t.Run(context.WithoutCancel(ctx))
 		if lock != nil && err != nil {
 			if gone := lock.Check(); errors.Is(gone, dirlock.ErrLost) {
@@ -92,7 +93,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 			}
 		}
 		if errors.Is(err, train.ErrStopped) && id.Source == launch.SourceGotrain {
-			return launch.WithCode(launch.ExitStopped, errors.New("")) // the supervisor has the words
+			return launch.WithCode(launch.ExitCode(err), errors.New("")) // the console of rank 0 and the supervisor have the words
 		}
 		return err
 	})
@@ -101,7 +102,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 // evalWork evaluates a checkpoint; it is the work of one rank.
 func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, path string, asJSON bool) error {
 	term := telemetry.Stdout()
-	return untilStopped(ctx, func(ctx context.Context, stopper func(func())) error {
+	return untilStopped(ctx, false, func(ctx context.Context, run func(stoppable)) error {
 		t, err := trainer(ctx, r, id, term, func(c *train.Config) error {
 			c.InitFrom, c.InitPartial, c.ResumeFrom, c.Resume, c.SaveDir, c.SaveEvery = path, false, "", false, "", 0
 			return nil
@@ -109,7 +110,7 @@ func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity
 		if err != nil {
 			return err
 		}
-		stopper(t.Stop)
+		run(t)
 		begin := time.Now()
 		v, err := t.Evaluate(context.WithoutCancel(ctx))
 		if err != nil || id.Rank != 0 {

@@ -10,18 +10,19 @@ import (
 // The exit codes of gotrain. They follow sysexits where it has a fitting word; a process that a signal n
 // killed counts as 128+n, as in a shell.
 const (
-	ExitOK          = 0   // done
-	ExitTraining    = 1   // an error without a code of its own
-	ExitUsage       = 64  // wrong command line or launcher environment
-	ExitNoInput     = 66  // data or checkpoint not found or not readable
-	ExitUnavailable = 69  // device or collective not available, or a peer is gone
-	ExitInternal    = 70  // ranks disagree, or an internal invariant broke
-	ExitInUse       = 73  // another run owns the output folder
-	ExitStorage     = 74  // writing a checkpoint or log failed
-	ExitStopped     = 75  // stopped on request after a good checkpoint: run again to go on
-	ExitNumerics    = 76  // numerics: NaN, infinity, loss scale at its floor
-	ExitRecipe      = 78  // the recipe is not valid
-	ExitTimeout     = 124 // a deadline passed
+	ExitOK           = 0   // done
+	ExitTraining     = 1   // an error without a code of its own
+	ExitUsage        = 64  // wrong command line or launcher environment
+	ExitNoInput      = 66  // data or checkpoint not found or not readable
+	ExitUnavailable  = 69  // device or collective not available, or a peer is gone
+	ExitInternal     = 70  // ranks disagree, or an internal invariant broke
+	ExitInUse        = 73  // another run owns the output folder
+	ExitStorage      = 74  // writing a checkpoint or log failed
+	ExitStopped      = 75  // stopped on request, and the same command resumes
+	ExitNumerics     = 76  // numerics: NaN, infinity, loss scale at its floor
+	ExitRecipe       = 78  // the recipe is not valid
+	ExitNotResumable = 79  // stopped on request, and the same command starts over
+	ExitTimeout      = 124 // a deadline passed
 )
 
 // CodeInfo is a row of the table of exit codes.
@@ -42,9 +43,10 @@ func Codes() []CodeInfo {
 		{ExitInternal, "internal", "ranks disagree, or an internal invariant broke: please report it"},
 		{ExitInUse, "in-use", "another run writes to the output folder, or has taken it over"},
 		{ExitStorage, "storage", "writing a checkpoint or a log failed (disk full, permissions)"},
-		{ExitStopped, "stopped", "stopped on request after a good checkpoint; run the same command again to go on"},
+		{ExitStopped, "stopped", "stopped on request; the same command resumes from the last complete step"},
 		{ExitNumerics, "numerics", "loss or gradients are not finite, or the loss scale reached its floor"},
 		{ExitRecipe, "recipe", "the recipe is not valid; every problem is listed"},
+		{ExitNotResumable, "not-resumable", "stopped on request; the same command starts over, for checkpoints are off or it is told not to resume"},
 		{ExitTimeout, "timeout", "a deadline passed: a step, a collective or the start took too long"},
 	}
 }

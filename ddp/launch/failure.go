@@ -23,7 +23,9 @@ type Outcome struct {
 }
 
 // OK says whether the rank ended as it should: done, or stopped on request.
-func (o Outcome) OK() bool { return o.Code == ExitOK || o.Code == ExitStopped }
+func (o Outcome) OK() bool {
+	return o.Code == ExitOK || o.Code == ExitStopped || o.Code == ExitNotResumable
+}
 
 func (o Outcome) String() string {
 	if o.Signal != 0 {
@@ -129,8 +131,8 @@ func (f *Failure) hint() string {
 	return ""
 }
 
-// StoppedError says that the job ended on request. Its exit code is 75 when all ranks stopped in good order,
-// otherwise 128+n.
+// StoppedError says that the job ended on request. Its exit code is that of the ranks when all stopped in good order (75, or 79 where the same command
+// starts over), otherwise 128+n.
 type StoppedError struct {
 	Signal syscall.Signal // the request; 0 when the ranks stopped by themselves
 	Code   int
@@ -144,8 +146,11 @@ func (e *StoppedError) Error() string {
 	if e.Signal != 0 {
 		by = " by " + unix.SignalName(e.Signal)
 	}
-	if e.Code == ExitStopped {
-		return "stopped on request" + by + " after a checkpoint\nhint: run the same command again to go on"
+	switch e.Code {
+	case ExitStopped:
+		return "stopped on request" + by + "\nhint: run the same command again to resume"
+	case ExitNotResumable:
+		return "stopped on request" + by + "; what was done since the start is not kept\nhint: the same command starts over"
 	}
-	return "ended" + by + " without a checkpoint"
+	return "ended" + by + " before it could save"
 }

@@ -220,8 +220,8 @@ func (s *supervisor) result() error {
 	f, by, failed := first(s.ended)
 	if !failed {
 		for _, o := range s.ended {
-			if o.Code == ExitStopped {
-				return &StoppedError{Signal: s.byUser, Code: ExitStopped}
+			if o.Code == ExitStopped || o.Code == ExitNotResumable {
+				return &StoppedError{Signal: s.byUser, Code: o.Code}
 			}
 		}
 		return nil

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+)
+
+// Signals close together are one request; only SIGINT and SIGTERM ask again.
+func TestRequests(t *testing.T) {
+	start := time.Now()
+	type step struct {
+		s    os.Signal
+		at   time.Duration
+		want int
+	}
+	for name, steps := range map[string][]step{
+		"patient":  {{syscall.SIGINT, 0, 1}, {syscall.SIGINT, time.Second, 2}, {syscall.SIGINT, 2 * time.Second, 3}},
+		"mixed":    {{syscall.SIGTERM, 0, 1}, {syscall.SIGINT, 5 * time.Second, 2}, {syscall.SIGTERM, time.Minute, 3}},
+		"twice":    {{syscall.SIGINT, 0, 1}, {syscall.SIGINT, 3 * time.Millisecond, 0}, {syscall.SIGTERM, 10 * time.Millisecond, 0}, {syscall.SIGINT, time.Second, 2}},
+		"warnings": {{syscall.SIGUSR1, 0, 1}, {syscall.SIGUSR1, time.Minute, 0}, {syscall.SIGHUP, 2 * time.Minute, 0}, {syscall.SIGTERM, 3 * time.Minute, 2}},
+	} {
+		var r requests
+		for i, s := range steps {
+			if got := r.take(s.s, start.Add(s.at)); got != s.want {
+				t.Errorf("%s: signal %d is request %d, want %d", name, i+1, got, s.want)
+			}
+		}
+	}
+}
+
+// A second request leaves a step that would take long, with one rank and with several: the exit code is 75, and the checkpoint is that of the last complete step.
+func TestSecondRequestAbandonsTheStep(t *testing.T) {
+	recipe, dir := tinyRecipe(t)
+	for _, ranks := range []string{"1", "2"} {
+		dir := filepath.Join(dir, "second"+ranks)
+		args := []string{"run", recipe, "-n", ranks, "--set", "run.output_dir=" + dir, "--set", "run.steps=2"}
+		if out, err := program(t, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		cmd := program(t, append(args, "--set", "run.steps=4", "--set", "train.accumulate_steps=1000000")...) // a step of many minutes
+		var out lockedBuffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out.waitFor(t, "started in")
+		cmd.Process.Signal(syscall.SIGTERM)
+		time.Sleep(1100 * time.Millisecond)
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != launch.ExitStopped || !strings.Contains(out.String(), "the checkpoint of step 2 is in "+dir) {
+			t.Errorf("%s ranks: code %d\n%s", ranks, code, tail(out.String()))
+		}
+		if out, err := program(t, append(args, "--set", "run.steps=3")...).CombinedOutput(); err != nil {
+			t.Errorf("%s ranks: resuming: %v\n%s", ranks, err, out)
+		}
+	}
+}
+
+// Without checkpoints the exit code does not invite to run again.
+func TestStopWithoutCheckpoints(t *testing.T) {
+	recipe, dir := tinyRecipe(t)
+	for _, ranks := range []string{"1", "2"} {
+		cmd := program(t, "run", recipe, "-n", ranks, "--set", "run.output_dir="+filepath.Join(dir, "none"+ranks), "--set", "run.steps=100000",
+			"--set", "checkpoint.enabled=false", "--set", "checkpoint.every_steps=0")
+		var out lockedBuffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out.waitFor(t, "Step 2/")
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != launch.ExitNotResumable || !strings.Contains(out.String(), "are lost") {
+			t.Errorf("%s ranks: code %d\n%s", ranks, code, tail(out.String()))
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/comm/shm"
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// ranksWith runs ranks in this process; change sees each trainer before it runs.
+func ranksWith(t *testing.T, ranks int, opts []Option, change func(tr *Trainer, rank int)) (losses, evals, []error) {
+	t.Helper()
+	comms := []comm.Communicator{nil}
+	if ranks > 1 {
+		var err error
+		if comms, err = shm.NewLocal(ranks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, e := losses{}, evals{map[int64]float64{}}
+	errs := make([]error, ranks)
+	var wg sync.WaitGroup
+	for r := range ranks {
+		wg.Go(func() {
+			own := append(append([]Option{}, opts...), WithComm(comms[r]))
+			if r == 0 {
+				own = append(own, WithSinks(&l, &e))
+			}
+			tr, err := New(own...)
+			if err == nil {
+				if change != nil {
+					change(tr, r)
+				}
+				_, err = tr.Run(context.Background())
+			}
+			errs[r] = err
+		})
+	}
+	wg.Wait()
+	for _, c := range comms {
+		if c != nil {
+			c.Close()
+		}
+	}
+	return l, e, errs
+}
+
+// A step that is abandoned at any place where no update has begun leaves nothing behind: the checkpoint is that of the step before, and the resumed run
+// has the losses and the evaluations (of running statistics, too) of one that was never stopped. Where updates do not wait, the step is finished.
+func TestAbandonedStepLeavesNothing(t *testing.T) {
+	const at = 5 // complete when the request comes
+	for _, ranks := range []int{1, 2} {
+		for _, clip := range []float64{0, 1} {
+			for _, accumulate := range []int{1, 3} {
+				opts := func(dir string) []Option {
+					o := []Option{WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 4), WithSteps(8), WithLR(0.02), WithDevice("ref", 1),
+						WithSeed(11), WithOptimizer(optim.Default(optim.AdamW, 1e-3)), WithClipNorm(clip), WithAccumulate(accumulate)}
+					if dir != "" {
+						o = append(o, WithCheckpoints(dir, 100))
+					}
+					return o
+				}
+				want, wantEval, errs := ranksWith(t, ranks, opts(""), nil)
+				if err := errors.Join(errs...); err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range []struct {
+					name  string
+					stage stage
+					hold  time.Duration
+					who   []int
+					left  int // steps done
+				}{
+					{"in the forward pass", enqueued, time.Hour, []int{ranks - 1}, at},
+					{"in the forward pass of all", enqueued, time.Hour, []int{0, ranks - 1}, at},
+					{"in the backward pass", voted, 0, []int{ranks - 1}, at},
+					{"before the update", reduced, 0, []int{0}, at},
+					{"in a short backward pass", voted, time.Hour, []int{ranks - 1}, at + 1},
+				} {
+					name := fmt.Sprintf("%d ranks, clip %g, %d accumulated: %s", ranks, clip, accumulate, c.name)
+					dir := t.TempDir()
+					first, _, errs := ranksWith(t, ranks, opts(dir), func(tr *Trainer, rank int) {
+						tr.holdAfter = c.hold
+						tr.within = func(s stage) {
+							if tr.step != at || s != c.stage {
+								return
+							}
+							for _, w := range c.who {
+								if w == rank {
+									tr.Abandon()
+								}
+							}
+						}
+					})
+					for r, err := range errs {
+						var stop *StopError
+						if !errors.As(err, &stop) || stop.Step != c.left || !stop.Saved || !stop.Abandoned || launch.ExitCode(err) != launch.ExitStopped {
+							t.Fatalf("%s: rank %d: %+v", name, r, err)
+						}
+						if !strings.Contains(err.Error(), fmt.Sprintf("step %d was abandoned", c.left+1)) {
+							t.Errorf("%s: %v", name, err)
+						}
+					}
+					rest, gotEval, errs := ranksWith(t, ranks, opts(dir), nil)
+					if err := errors.Join(errs...); err != nil {
+						t.Fatal(name, err)
+					}
+					got := append(first.v, rest.v...)
+					if len(first.v) != c.left || len(got) != len(want.v) {
+						t.Fatalf("%s: %d and %d steps", name, len(first.v), len(rest.v))
+					}
+					for i := range got {
+						if got[i] != want.v[i] {
+							t.Errorf("%s: step %d: loss %.17g, want %.17g", name, i+1, got[i], want.v[i])
+						}
+					}
+					if gotEval.at[8] != wantEval.at[8] {
+						t.Errorf("%s: evaluation %.17g, want %.17g", name, gotEval.at[8], wantEval.at[8])
+					}
+				}
+			}
+		}
+	}
+}
+
+// stuck is a source that does not deliver one of its samples until the loader gives up, as a file server that is gone.
+type stuck struct {
+	data.Source
+	index int
+}
+
+func (s stuck) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) error {
+	if i == s.index {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Source.Load(ctx, r, i, dst)
+}
+
+// A wait for data would last for ever; it is abandoned too, in training and in an evaluation, and the complete steps are saved.
+func TestAbandonEndsWaitingForData(t *testing.T) {
+	for _, ranks := range []int{1, 2} {
+		for name, opt := range map[string]Option{
+			"training":   WithData(stuck{images(t, 48), 24}, 6), // of step 5 on one rank, of step 3 on two, in this order
+			"evaluation": WithEval(stuck{images(t, 21), 20}, 2),
+		} {
+			dir := t.TempDir()
+			_, _, errs := ranksWith(t, ranks, append(small(t, dir, 40), WithCheckpoints(dir, 100), opt, func(c *Config) { c.NoShuffle = true }), func(tr *Trainer, rank int) {
+				if rank > 0 { // agrees with what rank 0 was asked
+					return
+				}
+				tr.afterStep = func(step int) {
+					if step == 2 {
+						go func() {
+							time.Sleep(50 * time.Millisecond) // so that it mostly waits already
+							tr.Abandon()
+						}()
+					}
+				}
+			})
+			for r, err := range errs {
+				var stop *StopError
+				if !errors.As(err, &stop) || !stop.Saved || stop.Step < 2 {
+					t.Errorf("%s, rank %d of %d: %v", name, r, ranks, err)
+				}
+			}
+		}
+	}
+}
+
+// What the end on request is worth is told by its exit code: 75 only where the same command gets further.
+func TestStoppedSaysWhatIsKept(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		name   string
+		opts   []Option
+		before bool // asked before the run begins
+		code   int
+		want   []string
+	}{
+		{"saved", []Option{WithCheckpoints(dir, 0)}, false, launch.ExitStopped, []string{"after step 3", "the checkpoint of step 3 is in " + dir, "to resume"}},
+		{"resumed, nothing done", []Option{WithCheckpoints(dir, 0)}, true, launch.ExitStopped, []string{"the checkpoint of step 3 is in " + dir, "to resume"}},
+		{"start", []Option{WithCheckpoints(t.TempDir(), 0)}, true, launch.ExitStopped, []string{"before step 1 was complete", "nothing to save", "again to start"}},
+		{"no directory", nil, false, launch.ExitNotResumable, []string{"checkpoints are off", "3 steps of this run are lost", "starts over"}},
+		{"start, no directory", nil, true, launch.ExitNotResumable, []string{"before step 1 was complete", "starts over"}},
+		{"does not resume", []Option{WithCheckpoints(t.TempDir(), 0), func(c *Config) { c.Resume = false }}, false, launch.ExitNotResumable,
+			[]string{"the checkpoint of step 3", "does not resume"}},
+	} {
+		opts := append([]Option{WithModel(mlp), WithData(noise(t, 64), 8), WithSteps(50), WithLR(0.01), WithDevice("ref", 1),
+			WithOptimizer(optim.Default(optim.SGD, 0))}, c.opts...)
+		_, _, errs := ranksWith(t, 1, opts, func(tr *Trainer, _ int) {
+			if c.before {
+				tr.Stop()
+			}
+			tr.afterStep = func(step int) {
+				if step == 2 {
+					tr.Stop()
+				}
+			}
+		})
+		if !errors.Is(errs[0], ErrStopped) || launch.ExitCode(errs[0]) != c.code {
+			t.Errorf("%s: exit code %d: %v", c.name, launch.ExitCode(errs[0]), errs[0])
+		}
+		for _, w := range c.want {
+			if errs[0] != nil && !strings.Contains(errs[0].Error(), w) {
+				t.Errorf("%s: %q is not in: %v", c.name, w, errs[0])
+			}
+		}
+	}
+	infos, err := checkpoint.New(checkpoint.OS{}, dir, 2).List(context.Background())
+	if err != nil || len(infos) != 1 {
+		t.Errorf("a stop before the first step wrote something: %v %v", infos, err)
+	}
+}
