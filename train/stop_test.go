@@ -60,73 +60,71 @@ func ranksWith(t *testing.T, ranks int, opts []Option, change func(tr *Trainer, 
 func TestAbandonedStepLeavesNothing(t *testing.T) {
 	const at = 5 // complete when the request comes
 	for _, ranks := range []int{1, 2} {
-		for _, clip := range []float64{0, 1} {
-			for _, accumulate := range []int{1, 3} {
-				opts := func(dir string) []Option {
-					o := []Option{WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 4), WithSteps(8), WithLR(0.02), WithDevice("ref", 1),
-						WithSeed(11), WithOptimizer(optim.Default(optim.AdamW, 1e-3)), WithClipNorm(clip), WithAccumulate(accumulate)}
-					if dir != "" {
-						o = append(o, WithCheckpoints(dir, 100))
-					}
-					return o
+		for accumulate, clip := range map[int]float64{1: 0, 3: 1} {
+			opts := func(dir string) []Option {
+				o := []Option{WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 4), WithSteps(8), WithLR(0.02), WithDevice("ref", 1),
+					WithSeed(11), WithOptimizer(optim.Default(optim.AdamW, 1e-3)), WithClipNorm(clip), WithAccumulate(accumulate)}
+				if dir != "" {
+					o = append(o, WithCheckpoints(dir, 100))
 				}
-				want, wantEval, errs := ranksWith(t, ranks, opts(""), nil)
+				return o
+			}
+			want, wantEval, errs := ranksWith(t, ranks, opts(""), nil)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []struct {
+				name  string
+				stage stage
+				hold  time.Duration
+				who   []int
+				left  int // steps done
+			}{
+				{"in the forward pass", enqueued, time.Hour, []int{ranks - 1}, at},
+				{"in the forward pass of all", enqueued, time.Hour, []int{0, ranks - 1}, at},
+				{"in the backward pass", voted, 0, []int{ranks - 1}, at},
+				{"before the update", reduced, 0, []int{0}, at},
+				{"in a short backward pass", voted, time.Hour, []int{ranks - 1}, at + 1},
+			} {
+				name := fmt.Sprintf("%d ranks, clip %g, %d accumulated: %s", ranks, clip, accumulate, c.name)
+				dir := t.TempDir()
+				first, _, errs := ranksWith(t, ranks, opts(dir), func(tr *Trainer, rank int) {
+					tr.holdAfter = c.hold
+					tr.within = func(s stage) {
+						if tr.step != at || s != c.stage {
+							return
+						}
+						for _, w := range c.who {
+							if w == rank {
+								tr.Abandon()
+							}
+						}
+					}
+				})
+				for r, err := range errs {
+					var stop *StopError
+					if !errors.As(err, &stop) || stop.Step != c.left || !stop.Saved || !stop.Abandoned || launch.ExitCode(err) != launch.ExitStopped {
+						t.Fatalf("%s: rank %d: %+v", name, r, err)
+					}
+					if !strings.Contains(err.Error(), fmt.Sprintf("step %d was abandoned", c.left+1)) {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+				rest, gotEval, errs := ranksWith(t, ranks, opts(dir), nil)
 				if err := errors.Join(errs...); err != nil {
-					t.Fatal(err)
+					t.Fatal(name, err)
 				}
-				for _, c := range []struct {
-					name  string
-					stage stage
-					hold  time.Duration
-					who   []int
-					left  int // steps done
-				}{
-					{"in the forward pass", enqueued, time.Hour, []int{ranks - 1}, at},
-					{"in the forward pass of all", enqueued, time.Hour, []int{0, ranks - 1}, at},
-					{"in the backward pass", voted, 0, []int{ranks - 1}, at},
-					{"before the update", reduced, 0, []int{0}, at},
-					{"in a short backward pass", voted, time.Hour, []int{ranks - 1}, at + 1},
-				} {
-					name := fmt.Sprintf("%d ranks, clip %g, %d accumulated: %s", ranks, clip, accumulate, c.name)
-					dir := t.TempDir()
-					first, _, errs := ranksWith(t, ranks, opts(dir), func(tr *Trainer, rank int) {
-						tr.holdAfter = c.hold
-						tr.within = func(s stage) {
-							if tr.step != at || s != c.stage {
-								return
-							}
-							for _, w := range c.who {
-								if w == rank {
-									tr.Abandon()
-								}
-							}
-						}
-					})
-					for r, err := range errs {
-						var stop *StopError
-						if !errors.As(err, &stop) || stop.Step != c.left || !stop.Saved || !stop.Abandoned || launch.ExitCode(err) != launch.ExitStopped {
-							t.Fatalf("%s: rank %d: %+v", name, r, err)
-						}
-						if !strings.Contains(err.Error(), fmt.Sprintf("step %d was abandoned", c.left+1)) {
-							t.Errorf("%s: %v", name, err)
-						}
+				got := append(first.v, rest.v...)
+				if len(first.v) != c.left || len(got) != len(want.v) {
+					t.Fatalf("%s: %d and %d steps", name, len(first.v), len(rest.v))
+				}
+				for i := range got {
+					if got[i] != want.v[i] {
+						t.Errorf("%s: step %d: loss %.17g, want %.17g", name, i+1, got[i], want.v[i])
 					}
-					rest, gotEval, errs := ranksWith(t, ranks, opts(dir), nil)
-					if err := errors.Join(errs...); err != nil {
-						t.Fatal(name, err)
-					}
-					got := append(first.v, rest.v...)
-					if len(first.v) != c.left || len(got) != len(want.v) {
-						t.Fatalf("%s: %d and %d steps", name, len(first.v), len(rest.v))
-					}
-					for i := range got {
-						if got[i] != want.v[i] {
-							t.Errorf("%s: step %d: loss %.17g, want %.17g", name, i+1, got[i], want.v[i])
-						}
-					}
-					if gotEval.at[8] != wantEval.at[8] {
-						t.Errorf("%s: evaluation %.17g, want %.17g", name, gotEval.at[8], wantEval.at[8])
-					}
+				}
+				if gotEval.at[8] != wantEval.at[8] {
+					t.Errorf("%s: evaluation %.17g, want %.17g", name, gotEval.at[8], wantEval.at[8])
 				}
 			}
 		}

@@ -152,5 +152,5 @@ func (e *StoppedError) Error() string {
 	case ExitNotResumable:
 		return "stopped on request" + by + "; what was done since the start is not kept\nhint: the same command starts over"
 	}
-	return "ended" + by + " before it could save"
+	return "ended" + by + " without a checkpoint"
 }
