@@ -122,8 +122,9 @@ func (t *Trainer) keep(ctx context.Context, failed error) error {
 		failed, t.step, t.saver.Root())
 }
 
-// use lets Run or Evaluate be called once.
+// use lets Run or Evaluate be called once. From then on a console that nobody reads does not end the process.
 func (t *Trainer) use() error {
+	launch.OutliveReaders()
 	if t.used.Swap(true) {
 		return fmt.Errorf("train: a Trainer runs once\nhint: make another one with New")
 	}

@@ -15,7 +15,10 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	launch.ExitOnQuit()
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, launch.NewStream(os.Stderr)))
+}
 
 // run is the program: it prints an error once, at the very end, and gives the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	job.Stdout, job.Stderr = stdout, stderr
 	defer shm.Sweep("") // ranks that were killed while they met leave a name
 	if err := launch.Supervise(ctx, job); err != nil {
-		fmt.Fprintf(stderr, "hcclrun: %v\n", err)
+		fmt.Fprintf(launch.NewStream(stderr), "hcclrun: %v\n", err)
 		return launch.ExitCode(err)
 	}
 	return launch.ExitOK

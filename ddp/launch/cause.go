@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -14,6 +15,7 @@ import (
 type records struct {
 	mu   sync.Mutex
 	last *Record
+	busy map[int]string // by process
 }
 
 // run takes records from a pipe until it ends. What is not a record is skipped: whatever the rank started holds the pipe too.
@@ -38,9 +40,29 @@ func (k *records) add(line []byte) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.last == nil || k.last.PID != r.PID {
+	switch {
+	case r.Busy != "":
+		if k.busy == nil {
+			k.busy = map[int]string{}
+		}
+		k.busy[r.PID] = r.Busy
+	case r.Idle:
+		delete(k.busy, r.PID)
+	case k.last == nil || k.last.PID != r.PID:
 		k.last = &r
 	}
+}
+
+// doing is what a process of the rank must not be disturbed in, "" when nothing.
+func (k *records) doing() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for pid, what := range k.busy {
+		if syscall.Kill(pid, 0) != syscall.ESRCH { // else it died meanwhile
+			return what
+		}
+	}
+	return ""
 }
 
 func (k *records) get() *Record {

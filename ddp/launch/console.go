@@ -1,21 +1,18 @@
 package launch
 
 import (
-	"bytes"
+	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/term"
 )
 
-const (
-	tailLines = 20       // lines of a rank that a failure report shows
-	tailWidth = 1000     // bytes of each of them
-	maxLine   = 64 << 10 // a longer line is broken, so that a rank cannot make the supervisor keep it all
-	clearLine = "\r\x1b[K"
-)
+const clearLine = "\r\x1b[K"
 
 // Terminal says whether lines on a stream may be redrawn in place with a carriage return, and how many columns there
 // are: the stream is a terminal, or a supervisor passes stdout on to one (GOTRAIN_COLUMNS).
@@ -41,148 +38,93 @@ func Terminal(f *os.File, lookup Lookup) (columns int, ok bool) {
 // wiped before the next whole line.
 type console struct {
 	mu       sync.Mutex
-	out, err io.Writer
+	out, err *Stream
 	live     bool
-	gone     func() // called once when nobody reads the output any more
-	isGone   bool
+
+	wordsMu sync.Mutex  // not mu, which may be held while a reader is slow
+	words   chan []byte // the supervisor's own lines; nil after close
+	spoken  chan struct{}
 }
 
-// lines writes complete lines to w in one call.
-func (c *console) lines(w io.Writer, text []byte) {
+const (
+	consoleKeep = 16 << 20 // bytes of output that wait for a slow reader
+	consoleEnd  = time.Minute
+)
+
+// newConsole writes to two streams, which may be one.
+func newConsole(out, err io.Writer) *console {
+	c := &console{words: make(chan []byte, 64), spoken: make(chan struct{})}
+	open := func(w io.Writer, name string) *Stream {
+		return &Stream{w: w, Keep: consoleKeep, OnError: func(e error) {
+			c.say("cannot write to %s: %v; the ranks go on, and their lines are dropped", name, e)
+		}}
+	}
+	c.out = open(out, "stdout")
+	if c.err = c.out; !sameTarget(out, err) {
+		c.err = open(err, "stderr")
+	}
+	go func(words <-chan []byte) {
+		defer close(c.spoken)
+		for b := range words {
+			c.lines(c.err, b)
+		}
+	}(c.words)
+	return c
+}
+
+// sameTarget says whether bytes for two writers meet in the same place, where their order matters.
+func sameTarget(a, b io.Writer) bool {
+	f, ok := a.(*os.File)
+	g, ok2 := b.(*os.File)
+	if ok && ok2 {
+		s, err := f.Stat()
+		t, err2 := g.Stat()
+		return err == nil && err2 == nil && os.SameFile(s, t)
+	}
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+}
+
+// say prints a line of the supervisor's own, which never waits for a reader.
+func (c *console) say(format string, a ...any) {
+	c.wordsMu.Lock()
+	defer c.wordsMu.Unlock()
+	if c.words == nil {
+		return
+	}
+	select {
+	case c.words <- fmt.Appendf(nil, "[launch] "+format+"\n", a...):
+	default: // nobody has read the 64 before
+	}
+}
+
+// close waits for what the reader has not taken yet, as long as it moves and nobody cancels.
+func (c *console) close(cancel <-chan struct{}) {
+	c.wordsMu.Lock()
+	close(c.words)
+	c.words = nil
+	c.wordsMu.Unlock()
+	<-c.spoken
+	if !c.out.Flush(consoleEnd, cancel) && c.err != c.out {
+		c.err.Write([]byte("[launch] nobody read the last lines of stdout; they are lost\n"))
+	}
+	c.err.Flush(consoleEnd, cancel)
+}
+
+// lines writes complete lines in one call.
+func (c *console) lines(to *Stream, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.live {
-		c.write(c.out, []byte(clearLine))
+		c.out.Write([]byte(clearLine))
 		c.live = false
 	}
-	c.write(w, text)
+	to.Write(text)
 }
 
 // progress draws the live line.
 func (c *console) progress(text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.write(c.out, append([]byte(clearLine), text...))
+	c.out.Write(append([]byte(clearLine), text...))
 	c.live = len(text) > 0
-}
-
-func (c *console) write(w io.Writer, b []byte) {
-	if c.isGone && w == c.out {
-		return
-	}
-	if _, err := w.Write(b); err != nil && w == c.out && !c.isGone {
-		// Training goes on to a checkpoint; only the words are lost.
-		c.isGone = true
-		if c.gone != nil {
-			c.gone()
-		}
-	}
-}
-
-// pump copies one stream of one rank to the console, line by line.
-type pump struct {
-	console *console
-	to      io.Writer
-	prefix  string
-	tail    *tail
-	live    bool // draw unfinished lines at once: rank 0 on a terminal
-	rest    []byte
-	out     []byte
-}
-
-// run reads until the stream ends.
-func (p *pump) run(r io.Reader) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := r.Read(buf)
-		p.feed(buf[:n])
-		if err != nil {
-			if len(visible(p.rest)) > 0 {
-				p.feed([]byte("\n"))
-			}
-			return
-		}
-	}
-}
-
-func (p *pump) feed(b []byte) {
-	p.out = p.out[:0]
-	for {
-		i := bytes.IndexByte(b, '\n')
-		if i < 0 {
-			break
-		}
-		p.rest = append(p.rest, b[:i]...)
-		p.line(p.rest)
-		p.rest = p.rest[:0]
-		b = b[i+1:]
-	}
-	p.rest = append(p.rest, b...)
-	// A line of progress is redrawn for hours without an end: only what is to be seen is kept.
-	if i := bytes.LastIndexByte(p.rest[:max(0, len(p.rest)-1)], '\r'); i >= 0 {
-		p.rest = p.rest[:copy(p.rest, p.rest[i+1:])]
-	}
-	for len(p.rest) >= maxLine {
-		p.line(p.rest[:maxLine])
-		p.rest = p.rest[:copy(p.rest, p.rest[maxLine:])]
-	}
-	if len(p.out) > 0 {
-		p.console.lines(p.to, p.out)
-	}
-	if p.live && len(p.rest) > 0 {
-		p.console.progress(visible(p.rest))
-	}
-}
-
-func (p *pump) line(l []byte) {
-	l = visible(l)
-	p.tail.add(l)
-	p.out = append(p.out, p.prefix...)
-	p.out = append(p.out, l...)
-	p.out = append(p.out, '\n')
-}
-
-// wipes are what programs write to clear a line before they draw it anew.
-var wipes = [][]byte{[]byte("\x1b[2K\r"), []byte("\r\x1b[2K"), []byte("\r\x1b[K")}
-
-// visible is what a terminal would show of a line that was redrawn with carriage returns.
-func visible(l []byte) []byte {
-	for _, w := range wipes {
-		if i := bytes.LastIndex(l, w); i >= 0 {
-			l = l[i+len(w):]
-		}
-	}
-	l = bytes.TrimRight(l, "\r")
-	if i := bytes.LastIndexByte(l, '\r'); i >= 0 {
-		l = l[i+1:]
-	}
-	return l
-}
-
-// tail keeps the last lines of a rank.
-type tail struct {
-	mu   sync.Mutex
-	ring [tailLines]string
-	n    int
-}
-
-func (t *tail) add(l []byte) {
-	if len(l) > tailWidth {
-		l = l[:tailWidth]
-	}
-	t.mu.Lock()
-	t.ring[t.n%tailLines] = string(l)
-	t.n++
-	t.mu.Unlock()
-}
-
-// last gives the kept lines, oldest first.
-func (t *tail) last() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out []string
-	for i := max(0, t.n-tailLines); i < t.n; i++ {
-		out = append(out, t.ring[i%tailLines])
-	}
-	return out
 }

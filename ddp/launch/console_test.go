@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -25,8 +26,8 @@ func TestPumpPieces(t *testing.T) {
 	const text = "one\ntwo\r\n10%\r20%\rthree\n\nlast without an end"
 	for size := 1; size <= len(text); size++ {
 		var out bytes.Buffer
-		c := &console{out: &out, err: &out}
-		p := &pump{console: c, to: &out, prefix: "> ", tail: &tail{}}
+		c := newConsole(&out, &out)
+		p := &pump{console: c, to: c.out, reads: new(atomic.Int64), prefix: "> ", tail: &tail{}}
 		p.run(&pieces{text, size})
 		if want := "> one\n> two\n> three\n> \n> last without an end\n"; out.String() != want {
 			t.Fatalf("pieces of %d: %q, want %q", size, out.String(), want)
@@ -54,9 +55,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 // The progress of rank 0 is drawn at once and wiped before a line of anybody; it does not pile up in memory.
 func TestPumpProgress(t *testing.T) {
 	var out bytes.Buffer
-	c := &console{out: &out, err: &out}
-	zero := &pump{console: c, to: &out, tail: &tail{}, live: true}
-	one := &pump{console: c, to: &out, tail: &tail{}, prefix: "[rank 1] "}
+	c := newConsole(&out, &out)
+	zero := &pump{console: c, to: c.out, reads: new(atomic.Int64), tail: &tail{}, live: true}
+	one := &pump{console: c, to: c.out, reads: new(atomic.Int64), tail: &tail{}, prefix: "[rank 1] "}
 	zero.feed([]byte("\x1b[2K\r10%"))
 	one.feed([]byte("warning\n"))
 	zero.feed([]byte("\x1b[2K\r20%"))

@@ -19,6 +19,9 @@ type Record struct {
 	Reason string    `json:"reason"`
 	// Blames are the ranks that the failure is due to, as far as this rank can tell; empty when it is its own.
 	Blames []int `json:"blames,omitempty"`
+	// Busy is not a failure: what the rank is doing that must not be cut short, such as saving. Idle ends it.
+	Busy string `json:"busy,omitempty"`
+	Idle bool   `json:"idle,omitempty"`
 }
 
 // recordVar names the pipe to the supervisor: the descriptor, and the pipe's inode, for a program in between may have closed it and the number
@@ -46,17 +49,32 @@ const recordMax = 4096
 func Report(err error) { report(err, os.LookupEnv) }
 
 func report(err error, lookup Lookup) {
+	if err == nil || ExitCode(err) == ExitStopped {
+		return
+	}
+	Record{Code: ExitCode(err), Reason: strings.ToValidUTF8(err.Error(), "?"), Blames: Blamed(err)}.send(lookup)
+}
+
+// Busy tells the supervisor that this process does something that must not be cut short, such as saving. A rank that was asked to end is not killed while it is
+// busy, and has the whole grace time again when done was called.
+func Busy(what string) (done func()) {
+	Record{Busy: what}.send(os.LookupEnv)
+	return func() { Record{Idle: true}.send(os.LookupEnv) }
+}
+
+// send writes the record to the supervisor's pipe, if there is one.
+func (r Record) send(lookup Lookup) {
 	var fd int
 	var inode uint64
 	v, _ := lookup(recordVar)
-	if n, _ := fmt.Sscanf(v, "%d:%d", &fd, &inode); n != 2 || err == nil || ExitCode(err) == ExitStopped {
+	if n, _ := fmt.Sscanf(v, "%d:%d", &fd, &inode); n != 2 {
 		return
 	}
 	var st syscall.Stat_t
 	if syscall.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO || st.Ino != inode {
 		return
 	}
-	r := Record{PID: os.Getpid(), Time: time.Now(), Code: ExitCode(err), Reason: strings.ToValidUTF8(err.Error(), "?"), Blames: Blamed(err)}
+	r.PID, r.Time = os.Getpid(), time.Now()
 	b, _ := json.Marshal(r)
 	for len(b) >= recordMax && len(r.Reason) > 0 { // escapes make the text longer than it was
 		r.Reason = strings.ToValidUTF8(r.Reason[:len(r.Reason)*3/4], "")

@@ -3,14 +3,24 @@ package launch
 import (
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// oneRequest is the time within which several signals are one: Ctrl-C reaches a whole process group, and a launcher in it passes it on.
+	oneRequest = time.Second
+	// killRequests is how many requests it takes to kill the ranks. The first asks them to stop after the step under way, the second to
+	// abandon that step.
+	killRequests = 3
 )
 
 // wanted are the signals to take over. One that the process was started with ignored (nohup) stays ignored.
-func wanted() []os.Signal {
-	out := []os.Signal{syscall.SIGPIPE}
-	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP} {
+func wanted() (out []os.Signal) {
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGCONT} {
 		if !signal.Ignored(s) {
 			out = append(out, s)
 		}
@@ -31,34 +41,53 @@ func (s *supervisor) failed(o Outcome) {
 	}
 }
 
-// signal acts on a signal of the user.
-func (s *supervisor) signal(sig syscall.Signal) {
+// signal acts on a signal to the supervisor.
+func (s *supervisor) signal(sig syscall.Signal, now time.Time) {
 	switch sig {
-	case syscall.SIGPIPE: // comes with the write error that says the same
-	case syscall.SIGINT:
-		if s.ints++; s.ints > 1 {
-			s.byUser = sig
-			s.say("second interrupt: killing all ranks")
-			s.kill()
-			return
+	case syscall.SIGINT, syscall.SIGTERM:
+		s.request(sig, now)
+	case syscall.SIGHUP: // the terminal is gone: nobody is there to ask again
+		if s.requests == 0 {
+			s.request(sig, now)
 		}
-		s.say("interrupt: waiting for the ranks to stop; interrupt again to kill them")
-		s.request(sig)
-	case syscall.SIGTERM, syscall.SIGHUP:
-		s.request(sig)
+	case syscall.SIGQUIT: // a Go program shows where its goroutines are, and ends
+		s.byUser = sig
+		s.ask(sig)
 	case syscall.SIGUSR1:
 		// An early warning (Slurm's --signal=USR1@120): ranks stop by themselves, and the time until the kill is the scheduler's business.
-		s.byUser = sig
+		if s.byUser == 0 {
+			s.byUser = sig
+		}
 		s.send(sig)
+	case syscall.SIGTSTP:
+		s.pause()
+	case syscall.SIGCONT:
+		s.group(syscall.SIGCONT)
+		if s.deadline != nil { // the time in which all stood still does not count
+			s.allow(s.Grace)
+		}
 	default:
 		s.send(sig)
 	}
 }
 
-// request is a user's wish to end the job.
-func (s *supervisor) request(sig syscall.Signal) {
-	if s.byUser == 0 {
-		s.byUser = sig
+// request is a user's wish to end the job. Repeated, it is a stronger wish; close together, several are one.
+func (s *supervisor) request(sig syscall.Signal, now time.Time) {
+	if s.requests > 0 && now.Sub(s.last) < s.apart {
+		return
+	}
+	s.last = now
+	s.byUser = sig
+	s.requests++
+	switch name := unix.SignalName(sig); {
+	case s.requests >= killRequests:
+		s.console.say("third request to end (%s): killing the ranks", name)
+		s.kill()
+		return
+	case s.requests == 2:
+		s.console.say("second request to end (%s): asking the ranks to abandon what they do; a third kills them", name)
+	case sig == syscall.SIGINT:
+		s.console.say("interrupt: the ranks stop after the step under way; interrupt again to abandon the step, a third time to kill them")
 	}
 	s.ask(sig)
 }
@@ -67,9 +96,51 @@ func (s *supervisor) request(sig syscall.Signal) {
 func (s *supervisor) ask(sig syscall.Signal) {
 	s.asked = sig
 	s.send(sig)
-	if s.deadline == nil && !s.killed {
-		s.deadline = time.After(s.Grace)
+	if !s.killed {
+		s.allow(s.Grace)
 	}
+}
+
+// allow gives the ranks time.
+func (s *supervisor) allow(d time.Duration) {
+	s.deadline, s.due = time.After(d), time.Now().Add(d)
+}
+
+// overdue acts when the grace time is over. A rank that is saving is waited for, and then all get the grace time anew: nothing is worth more than what it
+// saves. Ranks that a user asked to end are asked again first, which makes trainers abandon a step that takes long.
+func (s *supervisor) overdue() {
+	if time.Since(s.due) > oneRequest { // this process stood still itself: the word to go on (SIGCONT) is just coming
+		s.allow(s.Grace)
+		return
+	}
+	if who := s.busy(); who != "" {
+		if !s.saved {
+			s.console.say("waiting for %s", who)
+		}
+		s.saved = true
+		s.allow(min(s.Grace, time.Second))
+		return
+	}
+	if s.saved {
+		s.saved = false
+		s.allow(s.Grace)
+		return
+	}
+	if s.requests == 1 && !s.pressed {
+		s.pressed = true
+		s.console.say("%s still running %v after they were asked to end: asking them to abandon what they do", s.alive(), s.Grace)
+		s.ask(s.asked)
+		return
+	}
+	s.deadline = nil
+	s.console.say("%s still running %v after they were asked to end: killing the group", s.alive(), s.Grace)
+	s.kill()
+}
+
+// pause stops all ranks and this process, as Ctrl-Z does with a program that has no ranks; SIGCONT is passed on when it comes.
+func (s *supervisor) pause() {
+	s.group(syscall.SIGSTOP)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
 // send signals every rank that is left.
@@ -81,10 +152,32 @@ func (s *supervisor) send(sig syscall.Signal) {
 	}
 }
 
+// group signals the ranks and all that they started.
+func (s *supervisor) group(sig syscall.Signal) {
+	if s.pgid != 0 {
+		_ = syscall.Kill(-s.pgid, sig)
+	}
+}
+
 // kill ends the whole process group, children of ranks included.
 func (s *supervisor) kill() {
 	s.killed = true
-	if s.pgid != 0 {
-		syscall.Kill(-s.pgid, syscall.SIGKILL)
+	s.group(syscall.SIGKILL)
+}
+
+// ExitOnQuit makes SIGQUIT (Ctrl-\) end this process with code 131, as the table of exit codes says, after it has written to stderr where all goroutines
+// are. Go's own way is to exit with 2.
+func ExitOnQuit() {
+	if signal.Ignored(syscall.SIGQUIT) {
+		return
 	}
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGQUIT)
+	go func() {
+		<-c
+		if p := pprof.Lookup("goroutine"); p != nil {
+			_ = p.WriteTo(NewStream(os.Stderr), 2)
+		}
+		os.Exit(128 + int(syscall.SIGQUIT))
+	}()
 }

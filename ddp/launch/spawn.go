@@ -65,7 +65,7 @@ func (s *supervisor) spawn(i int, p Placement) error {
 		return err
 	}
 	if err := bind(p.CPUs); err != nil {
-		s.say("cannot bind rank %d to processors %s: %v", i, FormatCPUs(p.CPUs), err)
+		s.console.say("cannot bind rank %d to processors %s: %v", i, FormatCPUs(p.CPUs), err)
 	}
 	if err := cmd.Start(); err != nil {
 		closeAll(r.pipe)
@@ -73,6 +73,7 @@ func (s *supervisor) spawn(i int, p Placement) error {
 	}
 	if s.pgid == 0 {
 		s.pgid = cmd.Process.Pid
+		s.guard.watch(s.pgid)
 	}
 	s.ranks = append(s.ranks, r)
 	if s.started != nil {
@@ -88,8 +89,8 @@ func (s *supervisor) connect(i int, r *rank) (writeEnds []*os.File, err error) {
 		prefix = fmt.Sprintf("[rank %d] ", i)
 	}
 	pumps := []interface{ run(io.Reader) }{
-		&pump{console: s.console, to: s.Stdout, prefix: prefix, tail: &r.tail, live: i == 0 && s.columns() > 0},
-		&pump{console: s.console, to: s.Stderr, prefix: prefix, tail: &r.tail},
+		&pump{console: s.console, to: s.console.out, prefix: prefix, tail: &r.tail, reads: &s.reads, live: i == 0 && s.columns() > 0},
+		&pump{console: s.console, to: s.console.err, prefix: prefix, tail: &r.tail, reads: &s.reads},
 		&r.said,
 	}
 	for _, pm := range pumps {

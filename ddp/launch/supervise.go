@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +34,7 @@ type Job struct {
 	Stdout, Stderr io.Writer // nil is this process's
 
 	started func(rank, pid int) // tells tests
+	apart   time.Duration       // between two requests that count as two
 }
 
 func (j *Job) fill() error {
@@ -53,6 +54,9 @@ func (j *Job) fill() error {
 	if j.Grace <= 0 {
 		j.Grace = DefaultGrace
 	}
+	if j.apart == 0 {
+		j.apart = oneRequest
+	}
 	if j.Stdout == nil {
 		j.Stdout = os.Stdout
 	}
@@ -63,15 +67,21 @@ func (j *Job) fill() error {
 }
 
 // Supervise starts the ranks of a job and returns when all of them are gone: nil when each exited with 0, *StoppedError when they
-// ended on request, *Failure when one failed. It takes over TERM, INT, USR1, USR2, HUP and PIPE of this process meanwhile.
-// Cancelling ctx is like sending TERM.
+// ended on request, *Failure when one failed. It takes over TERM, INT, QUIT, USR1, USR2, HUP, TSTP and CONT of this process meanwhile, and PIPE for
+// good (OutliveReaders). Cancelling ctx is like sending TERM.
 func Supervise(ctx context.Context, j Job) error {
 	if err := j.fill(); err != nil {
 		return err
 	}
-	s := &supervisor{Job: j, begin: time.Now(), exits: make(chan Outcome, j.Ranks), outGone: make(chan struct{}, 1)}
+	OutliveReaders()
+	s := &supervisor{Job: j, begin: time.Now(), exits: make(chan Outcome, j.Ranks), console: newConsole(j.Stdout, j.Stderr)}
 	s.host, _ = os.Hostname()
-	s.console = &console{out: j.Stdout, err: j.Stderr, gone: func() { s.outGone <- struct{}{} }}
+	if g, err := newGuard(); err != nil {
+		s.console.say("no guard: %v; were this process killed by SIGKILL, children of the ranks would stay", err)
+	} else {
+		s.guard = g
+		defer g.dismiss()
+	}
 
 	// Before the first rank starts, so that no signal falls into a gap.
 	sigs := make(chan os.Signal, 16)
@@ -81,12 +91,26 @@ func Supervise(ctx context.Context, j Job) error {
 	done := make(chan struct{})
 	defer close(done)
 	if err := s.start(done); err != nil {
+		s.console.close(closedChan)
 		return err
 	}
 	s.watch(ctx, sigs)
 	s.sweep()
+	// The ranks are gone. The last lines wait for their reader unless somebody is in a hurry.
+	hurry := make(chan struct{})
+	go func() {
+		select {
+		case <-sigs:
+		case <-done:
+		}
+		close(hurry)
+	}()
+	s.console.close(hurry)
 	return s.result()
 }
+
+// closedChan is ready at once.
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // supervisor is a running job. All fields but those of the ranks are used by the goroutine of Supervise only.
 type supervisor struct {
@@ -94,18 +118,23 @@ type supervisor struct {
 	begin   time.Time
 	host    string
 	console *console
+	guard   *guard
 	ranks   []*rank
 	pgid    int
 	pumps   sync.WaitGroup
+	reads   atomic.Int64 // by all pumps
 	exits   chan Outcome
-	outGone chan struct{} // nobody reads stdout any more
 
 	ended    []Outcome
-	asked    syscall.Signal // TERM or the user's signal, once ranks were asked to end
+	asked    syscall.Signal // the last signal that asked the ranks to end
 	byUser   syscall.Signal // the user's request, 0 when a failure was the reason
+	requests int            // signals of the user that counted
+	last     time.Time      // the latest of them
+	pressed  bool           // the ranks were asked again when the grace time was over
 	killed   bool
-	ints     int
-	deadline <-chan time.Time // then the group is killed
+	saved    bool             // a rank was busy when the deadline passed
+	deadline <-chan time.Time // then overdue
+	due      time.Time        // when that is
 	settled  <-chan time.Time // then ranks are asked to end after a secondary failure
 }
 
@@ -145,68 +174,17 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 			s.ended = append(s.ended, o)
 			s.failed(o)
 		case sig := <-sigs:
-			s.signal(sig.(syscall.Signal))
+			s.signal(sig.(syscall.Signal), time.Now())
 		case <-s.settled:
 			s.settled = nil
 			s.ask(syscall.SIGTERM)
 		case <-cancelled:
 			cancelled = nil
-			s.request(syscall.SIGTERM)
-		case <-s.outGone:
-			s.say("nobody reads the output any more: asking the ranks to stop")
-			s.request(syscall.SIGTERM)
+			s.request(syscall.SIGTERM, time.Now())
 		case <-s.deadline:
-			s.deadline = nil
-			s.say("%s still running %v after they were asked to end: killing the group", s.alive(), s.Grace)
-			s.kill()
+			s.overdue()
 		}
 	}
-}
-
-// say prints a line of the supervisor's own.
-func (s *supervisor) say(format string, a ...any) {
-	s.console.lines(s.Stderr, fmt.Appendf(nil, "[launch] "+format+"\n", a...))
-}
-
-// alive names the ranks that still run.
-func (s *supervisor) alive() string {
-	var left []string
-	for i, r := range s.ranks {
-		if !r.gone {
-			left = append(left, fmt.Sprint(i))
-		}
-	}
-	if len(left) == 1 {
-		return "rank " + left[0] + " is"
-	}
-	return "ranks " + strings.Join(left, ", ") + " are"
-}
-
-// sweep makes sure that nothing of the job is left, also no child of a rank, and that all output is out.
-func (s *supervisor) sweep() {
-	until := time.Now().Add(2 * time.Second)
-	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil && groupRuns(s.pgid) {
-		if time.Now().After(until) {
-			s.say("process group %d still has members after SIGKILL", s.pgid)
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	s.drain()
-}
-
-// drain waits for the last output. Pipes may be held open by a process that left the group; it is not waited for long.
-func (s *supervisor) drain() {
-	done := make(chan struct{})
-	go func() { s.pumps.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(2 * time.Second):
-	}
-	for _, r := range s.ranks {
-		closeAll(r.pipe)
-	}
-	<-done
 }
 
 // result turns the ends of all ranks into one error.
@@ -226,11 +204,8 @@ func (s *supervisor) result() error {
 		}
 		return nil
 	}
-	if s.ints > 1 && f.ByUs {
-		return &StoppedError{Signal: syscall.SIGINT, Code: 128 + int(syscall.SIGINT)}
-	}
-	if f.ByUs && f.Signal == s.byUser {
-		return &StoppedError{Signal: f.Signal, Code: f.Code}
+	if s.byUser == syscall.SIGQUIT || f.ByUs && (s.requests >= killRequests || f.Signal == s.byUser) {
+		return &StoppedError{Signal: s.byUser, Code: 128 + int(s.byUser)}
 	}
 	fail := &Failure{Outcome: f, Host: s.host, Tail: s.ranks[f.Rank].tail.last(), By: by}
 	if f.ByUs && f.Signal == syscall.SIGKILL {

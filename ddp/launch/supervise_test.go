@@ -38,8 +38,12 @@ func play(role string) int {
 	switch verb {
 	case "supervise": // supervise:ranks:role of the ranks
 		n, sub, _ := strings.Cut(arg, ":")
+		grace := time.Minute
+		if sub == "saving" {
+			grace = 50 * time.Millisecond
+		}
 		ranks, _ := strconv.Atoi(n)
-		err := Supervise(context.Background(), Job{Argv: []string{os.Args[0]}, Ranks: ranks, Grace: 500 * time.Millisecond,
+		err := Supervise(context.Background(), Job{Argv: []string{os.Args[0]}, Ranks: ranks, Grace: grace, apart: time.Nanosecond,
 			Env:     append(os.Environ(), "GOTRAIN_TEST_ROLE="+sub),
 			started: func(r, pid int) { fmt.Printf("started %d\n", pid) }})
 		if err != nil {
@@ -68,8 +72,22 @@ func play(role string) int {
 		fmt.Println("ready")
 		s := <-c
 		fmt.Printf("got %v\n", s)
-		if arg != "" {
+		switch arg {
+		case "twice":
+			fmt.Printf("and %v\n", <-c)
+		case "slow":
 			time.Sleep(time.Minute)
+		}
+		return ExitStopped
+	case "saving": // for longer than the grace time
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-c
+		if id.Rank == 0 {
+			done := Busy("saving")
+			time.Sleep(300 * time.Millisecond)
+			done()
 		}
 		return ExitStopped
 	case "chatter":
@@ -115,6 +133,17 @@ func play(role string) int {
 	case "wait":
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
+	case "shell": // a shell that waits for a program, which knows nothing of the supervisor
+		c := exec.Command("sh", "-c", "sleep 60 & echo inner $!; wait")
+		c.Stdout = os.Stdout
+		fmt.Println(c.Run())
+	case "broken": // writes to a pipe without a reader
+		if arg == "outlive" {
+			OutliveReaders()
+		}
+		for range 3 {
+			fmt.Fprintln(NewStream(os.Stdout), "words")
+		}
 	case "child": // leaves a child of its own behind
 		c := exec.Command("sleep", "60")
 		if err := c.Start(); err != nil {
@@ -352,132 +381,6 @@ func TestSuperviseCannotStart(t *testing.T) {
 		if err := Supervise(t.Context(), j); ExitCode(err) != ExitUsage {
 			t.Errorf("%v: %v", j.Argv, err)
 		}
-	}
-}
-
-// running says whether a process exists and is more than a zombie.
-func running(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	return len(f) > 0 && f[0] != "Z" && f[0] != "X"
-}
-
-// startSupervisor runs a supervisor as a process of its own and returns it with the processes of its ranks.
-func startSupervisor(t *testing.T, ranks int, role, ready string, change func(*exec.Cmd)) (*exec.Cmd, *syncBuffer, []int) {
-	t.Helper()
-	var out syncBuffer
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOTRAIN_TEST_ROLE=supervise:%d:%s", ranks, role))
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if change != nil {
-		change(cmd)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out.waitFor(t, ready, ranks)
-	var pids []int
-	for line := range strings.Lines(out.String()) {
-		if v, ok := strings.CutPrefix(line, "started "); ok {
-			pid, _ := strconv.Atoi(strings.TrimSpace(v))
-			pids = append(pids, pid)
-		}
-	}
-	if len(pids) != ranks {
-		t.Fatalf("ranks %v in %q", pids, out.String())
-	}
-	return cmd, &out, pids
-}
-
-func TestKilledSupervisorLeavesNobody(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("the parent-death signal is Linux's")
-	}
-	cmd, _, pids := startSupervisor(t, 3, "deaf-wait", "started", nil)
-	syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
-	cmd.Wait()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		left := 0
-		for _, p := range pids {
-			if running(p) {
-				left++
-			}
-		}
-		if left == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d of %v still run", left, pids)
-		}
-	}
-}
-
-func TestSupervisorSignals(t *testing.T) {
-	for _, c := range []struct {
-		name, role string
-		sigs       []syscall.Signal
-		want       int
-		text       string
-	}{
-		{"term", "stop", []syscall.Signal{syscall.SIGTERM}, ExitStopped, "got terminated"},
-		{"int", "stop", []syscall.Signal{syscall.SIGINT}, ExitStopped, "got interrupt"},
-		{"usr1", "stop", []syscall.Signal{syscall.SIGUSR1}, ExitStopped, "got user defined signal 1"},
-		{"usr2", "stop", []syscall.Signal{syscall.SIGUSR2}, ExitStopped, "got user defined signal 2"},
-		{"hup has no handler", "wait", []syscall.Signal{syscall.SIGHUP}, 129, "ended by SIGHUP without a checkpoint"},
-		{"two ints", "stop:slow", []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, 130, "second interrupt: killing all ranks"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.sigs[0] == syscall.SIGHUP && signal.Ignored(syscall.SIGHUP) {
-				t.Skip("started under nohup: SIGHUP is ignored, as the user asked")
-			}
-			cmd, out, pids := startSupervisor(t, 2, c.role, "ready", nil)
-			for i, s := range c.sigs {
-				if i > 0 {
-					out.waitFor(t, "got interrupt", 2)
-				}
-				syscall.Kill(cmd.Process.Pid, s)
-			}
-			cmd.Wait()
-			if got := cmd.ProcessState.ExitCode(); got != c.want || !strings.Contains(out.String(), c.text) {
-				t.Errorf("exit code %d, want %d, with %q in\n%s", got, c.want, c.text, out)
-			}
-			for _, p := range pids {
-				if running(p) {
-					t.Errorf("process %d is left", p)
-				}
-			}
-		})
-	}
-}
-
-// A reader that goes away (| head) must not cost the run: the ranks are asked to stop and keep their checkpoint.
-func TestSupervisorOutputGone(t *testing.T) {
-	var errs syncBuffer
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_ROLE=supervise:2:chatter")
-	cmd.Stderr = &errs
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for lines, seen := bufio.NewScanner(out), map[string]bool{}; len(seen) < 2 && lines.Scan(); {
-		if strings.HasSuffix(lines.Text(), "still here") {
-			seen[lines.Text()] = true
-		}
-	}
-	out.Close()
-	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != ExitStopped || !strings.Contains(errs.String(), "nobody reads the output") {
-		t.Errorf("exit code %d\n%s", got, errs.String())
 	}
 }
 

@@ -53,7 +53,10 @@ func (c *Console) Emit(e Event) error {
 }
 
 // Close takes the line of progress away.
-func (c *Console) Close() error { return c.t.Progress("") }
+func (c *Console) Close() error {
+	defer c.t.Flush()
+	return c.t.Progress("")
+}
 
 func (c *Console) print(colour, text string) error {
 	_, err := c.t.Write(append(c.t.paint(nil, colour, text), '\n'))

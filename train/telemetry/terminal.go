@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 
@@ -31,13 +32,20 @@ func NewTerminal(w io.Writer, columns int, colour bool) *Terminal {
 }
 
 // Stdout is the standard output: as a terminal if it is one, or if a supervisor that passes it on to one said so; in colour unless NO_COLOR is
-// set or TERM is dumb.
+// set or TERM is dumb. A reader that is gone or stands still costs lines and nothing else (launch.Stream).
 func Stdout() *Terminal {
 	columns, _ := launch.Terminal(os.Stdout, os.LookupEnv)
 	if os.Getenv("TERM") == "dumb" {
 		columns = 0
 	}
-	return NewTerminal(os.Stdout, columns, os.Getenv("NO_COLOR") == "")
+	return NewTerminal(launch.NewStream(os.Stdout), columns, os.Getenv("NO_COLOR") == "")
+}
+
+// Flush waits a moment for a reader that is slow, and gives up on one that stands still.
+func (t *Terminal) Flush() {
+	if s, ok := t.w.(*launch.Stream); ok {
+		s.Flush(time.Second, nil)
+	}
 }
 
 // Live says whether there can be a line of progress.

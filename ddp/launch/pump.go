@@ -1,0 +1,124 @@
+package launch
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	tailLines = 20       // lines of a rank that a failure report shows
+	tailWidth = 1000     // bytes of each of them
+	maxLine   = 64 << 10 // a longer line is broken, so that a rank cannot make the supervisor keep it all
+)
+
+// pump copies one stream of one rank to the console, line by line.
+type pump struct {
+	console *console
+	to      *Stream
+	prefix  string
+	tail    *tail
+	live    bool          // draw unfinished lines at once: rank 0 on a terminal
+	reads   *atomic.Int64 // of all pumps: whether anything still comes
+	rest    []byte
+	out     []byte
+}
+
+// run reads until the stream ends.
+func (p *pump) run(r io.Reader) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		p.reads.Add(1)
+		p.feed(buf[:n])
+		if err != nil {
+			if len(visible(p.rest)) > 0 {
+				p.feed([]byte("\n"))
+			}
+			return
+		}
+	}
+}
+
+func (p *pump) feed(b []byte) {
+	p.out = p.out[:0]
+	for {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			break
+		}
+		p.rest = append(p.rest, b[:i]...)
+		p.line(p.rest)
+		p.rest = p.rest[:0]
+		b = b[i+1:]
+	}
+	p.rest = append(p.rest, b...)
+	// A line of progress is redrawn for hours without an end: only what is to be seen is kept.
+	if i := bytes.LastIndexByte(p.rest[:max(0, len(p.rest)-1)], '\r'); i >= 0 {
+		p.rest = p.rest[:copy(p.rest, p.rest[i+1:])]
+	}
+	for len(p.rest) >= maxLine {
+		p.line(p.rest[:maxLine])
+		p.rest = p.rest[:copy(p.rest, p.rest[maxLine:])]
+	}
+	if len(p.out) > 0 {
+		p.console.lines(p.to, p.out)
+	}
+	if p.live && len(p.rest) > 0 {
+		p.console.progress(visible(p.rest))
+	}
+}
+
+func (p *pump) line(l []byte) {
+	l = visible(l)
+	p.tail.add(l)
+	p.out = append(p.out, p.prefix...)
+	p.out = append(p.out, l...)
+	p.out = append(p.out, '\n')
+}
+
+// wipes are what programs write to clear a line before they draw it anew.
+var wipes = [][]byte{[]byte("\x1b[2K\r"), []byte("\r\x1b[2K"), []byte("\r\x1b[K")}
+
+// visible is what a terminal would show of a line that was redrawn with carriage returns.
+func visible(l []byte) []byte {
+	for _, w := range wipes {
+		if i := bytes.LastIndex(l, w); i >= 0 {
+			l = l[i+len(w):]
+		}
+	}
+	l = bytes.TrimRight(l, "\r")
+	if i := bytes.LastIndexByte(l, '\r'); i >= 0 {
+		l = l[i+1:]
+	}
+	return l
+}
+
+// tail keeps the last lines of a rank.
+type tail struct {
+	mu   sync.Mutex
+	ring [tailLines]string
+	n    int
+}
+
+func (t *tail) add(l []byte) {
+	if len(l) > tailWidth {
+		l = l[:tailWidth]
+	}
+	t.mu.Lock()
+	t.ring[t.n%tailLines] = string(l)
+	t.n++
+	t.mu.Unlock()
+}
+
+// last gives the kept lines, oldest first.
+func (t *tail) last() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []string
+	for i := max(0, t.n-tailLines); i < t.n; i++ {
+		out = append(out, t.ring[i%tailLines])
+	}
+	return out
+}

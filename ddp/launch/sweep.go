@@ -1,0 +1,63 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// alive names the ranks that still run.
+func (s *supervisor) alive() string {
+	var left []string
+	for i, r := range s.ranks {
+		if !r.gone {
+			left = append(left, fmt.Sprint(i))
+		}
+	}
+	if len(left) == 1 {
+		return "rank " + left[0] + " is"
+	}
+	return "ranks " + strings.Join(left, ", ") + " are"
+}
+
+// busy names a rank that does what must not be cut short; "" when there is none.
+func (s *supervisor) busy() string {
+	for i, r := range s.ranks {
+		if what := r.said.doing(); what != "" && !r.gone {
+			return fmt.Sprintf("rank %d: %s", i, what)
+		}
+	}
+	return ""
+}
+
+// sweep makes sure that nothing of the job is left, also no child of a rank, and that all output is out.
+func (s *supervisor) sweep() {
+	until := time.Now().Add(2 * time.Second)
+	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil && groupRuns(s.pgid) {
+		if time.Now().After(until) {
+			s.console.say("process group %d still has members after SIGKILL", s.pgid)
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.drain()
+}
+
+// drain waits for the last output. Pipes may be held open by a process that left the group; it is not waited for long, unless it writes.
+func (s *supervisor) drain() {
+	done := make(chan struct{})
+	go func() { s.pumps.Wait(); close(done) }()
+	until := time.Now().Add(time.Minute)
+	for read := int64(-1); read != s.reads.Load() && time.Now().Before(until); {
+		read = s.reads.Load()
+		select {
+		case <-done:
+		case <-time.After(2 * time.Second):
+		}
+	}
+	for _, r := range s.ranks {
+		closeAll(r.pipe)
+	}
+	<-done
+}
