@@ -125,7 +125,7 @@ type Train struct {
 	MaxBadSteps     int     `toml:"max_bad_steps" default:"10" unit:"steps" min:"0" doc:"With clip_norm: steps in a row with gradients that are not finite, after which the run ends; they are skipped on all ranks. 0: no limit. Without clip_norm gradients are not looked at. A loss that is not finite ends the run at once, always."`
 	TimeoutSeconds  float64 `toml:"collective_timeout_seconds" default:"300" unit:"seconds" over:"0" doc:"How long a rank waits for another in one collective without a sign of life from it. Then the run ends with exit code 124, and the error names the rank."`
 	LongWorkSeconds float64 `toml:"long_work_seconds" default:"3600" unit:"seconds" over:"0" doc:"How long a rank waits for another that is at long work and makes progress: writing or checking a checkpoint, opening data, filling caches, reading weights, compiling."`
-	GraceSeconds    float64 `toml:"grace_seconds" default:"30" unit:"seconds" over:"0" doc:"Where gotrain starts the ranks itself: how long they may take to end after they were asked to; then they are killed. A checkpoint must fit into it."`
+	GraceSeconds    float64 `toml:"grace_seconds" default:"30" unit:"seconds" over:"0" doc:"Where gotrain starts the ranks itself: how long they may take to end after they were asked to. Then they are asked to abandon the step under way, or killed when a rank failed; after twice the time they are killed. A rank that saves is waited for."`
 	CheckEvery      int     `toml:"state_check_every_steps" default:"500" unit:"steps" min:"0" doc:"Steps between comparisons of all weights and optimizer state over the ranks; 0: never."`
 }
 

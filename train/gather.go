@@ -109,7 +109,11 @@ func (t *Trainer) reason(ctx context.Context, rank int, mine error) (error, erro
 	if err != nil {
 		return nil, err
 	}
-	return launch.WithCode(code, errors.New(text)), nil
+	out := launch.WithCode(code, errors.New(text))
+	if t.comm.Rank() != rank {
+		out = launch.WithBlame(out, rank)
+	}
+	return out, nil
 }
 
 // telling is the length of the longest text that one rank tells the others.

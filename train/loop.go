@@ -163,7 +163,7 @@ func (t *Trainer) finish(err error) error {
 	t.emitEnd(err)
 	cerr := t.Close()
 	if t.bus != nil {
-		cerr = errors.Join(cerr, t.bus.Close())
+		cerr = errors.Join(cerr, launch.WithCode(launch.ExitStorage, t.bus.Close()))
 	}
 	if err == nil && cerr != nil {
 		err = fmt.Errorf("train: closing: %w", cerr)

@@ -39,8 +39,10 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	}
 	var failed error
 	if t.comm.Rank() == 0 {
-		end := t.onDisk(fmt.Sprintf("writing the checkpoint of step %d", t.step))
+		what := fmt.Sprintf("writing the checkpoint of step %d", t.step)
+		end, done := t.onDisk(what), launch.Busy(what) // for the other ranks, and for the supervisor
 		saved, err := t.saver.Save(ctx, t.content(ctx, states))
+		done()
 		end()
 		switch {
 		case err != nil:

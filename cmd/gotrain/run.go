@@ -63,6 +63,7 @@ func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work
 
 // start is onRanks with a recipe that was loaded.
 func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, w work) error {
+	launch.OutliveReaders()
 	alone := id.Source == launch.SourceSingle
 	if id.Rank == 0 && id.Source != launch.SourceGotrain {
 		a.warn(r) // once: here, or in the supervisor

@@ -25,11 +25,14 @@ Examples:
 
 Flags:
   -n, -np, --nproc N   number of ranks
-      --grace TIME     how long ranks may take to end after they were asked to, such as 30s
+      --grace TIME     how long ranks may take to end after they were asked to, such as 30s (the default). After that time they are
+                       asked again, or killed when a rank failed; after twice the time they are killed. A rank that saves is waited for.
       --no-pin         do not bind ranks to cores of their own
   -h, --help           this text
 
 All ranks are on this machine: gotrain does not train on several machines in this version.
+SIGINT and SIGTERM are passed on to the ranks, a second one (a second later or more) too; a third kills them.
+A console that nobody reads never ends a job: lines that cannot be written are dropped, and a note says how many.
 Each process finds GOTRAIN_RANK, GOTRAIN_WORLD_SIZE, GOTRAIN_LOCAL_RANK, … in its environment.
 
 Exit codes: that of the first rank that failed, and

@@ -19,13 +19,27 @@
 //
 // [Supervise] starts one process per rank with the GOTRAIN_* contract in its environment and stays with them:
 //
-//   - all ranks share one process group of their own, and the kernel kills them when the supervisor dies in any way (Linux);
+//   - all ranks share one process group of their own. When the supervisor dies in any way the kernel kills them, and a guard process kills
+//     what they started (Linux);
 //   - each rank is bound to its own cores where there are enough of them, and told how many threads to use;
-//   - output comes line by line, never mixed within a line, with "[rank 1] " in front for every rank but 0;
-//   - TERM, INT, USR1, USR2 and HUP are passed on, a second INT kills at once;
+//   - output comes line by line, never mixed within a line, with "[rank 1] " in front for every rank but 0. A console that is closed, full or paused
+//     never ends a run: up to 16 MiB wait for a slow reader, then lines are dropped, and a note says how many ([Stream]);
+//   - requests to end are passed on (below), TSTP stops all ranks with the supervisor and CONT lets them go on, USR2 is passed on;
 //   - when a rank fails the others get TERM, and after a grace time the group is killed;
 //   - the first failure is the error that comes back: rank, host, process, exit code or signal, its last lines. A rank that
 //     gave up because a peer was gone is never called first when another one failed by itself.
+//
+// # Requests to end
+//
+// SIGINT and SIGTERM are requests to end; those that come within a second count as one.
+//
+//	first     is passed on: trainers stop after the step under way, save, and exit with 75
+//	second    is passed on: trainers abandon the step under way, save the last complete one, and exit with 75
+//	third     kills the ranks; the supervisor exits with 128+n
+//
+// SIGHUP is a first request and nothing after that. SIGUSR1 is passed on and counts for nothing: schedulers send it as an early warning. SIGQUIT is passed
+// on and the exit code is 131; a gotrain rank first writes where its goroutines are. When the grace time is over after a first request, the supervisor makes
+// the second by itself, and kills after another grace time. A rank that said it is [Busy], as trainers do while they save, is waited for.
 //
 // # Who failed first
 //
