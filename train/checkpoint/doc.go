@@ -31,7 +31,8 @@
 //
 // Save writes to step-N.tmp, syncs every file, writes the manifest, syncs the directory, renames it, syncs the parent. Whenever the machine stops,
 // Latest finds the old checkpoint or the new one, complete; a test stops it at every single operation. Only after that are older ones rotated out, and only
-// while enough good ones remain: one that was found damaged does not count.
+// while enough good ones remain: one that was found damaged does not count. One that the
+// system would not give, such as after EIO, is not damaged: reading is tried again, and what cannot be read stays.
 //
 // An error of Save leaves the older checkpoints as they were, and the training can go on; a full disk is known before the first byte where
 // the system tells the free space, and is errors.Is(err, ErrNoSpace) in any case. Leftovers of a crash (step-N.tmp) are removed by the next Save.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"syscall"
+	"time"
 )
 
 var (
@@ -44,6 +45,22 @@ func named(err error) error {
 
 func damaged(format string, a ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, a...))
+}
+
+// passing says whether an error is of the system and may be over in a moment: the medium, the network or the server did not answer. What is there is not known then.
+func passing(err error) bool {
+	var no syscall.Errno
+	return errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
+}
+
+// again does what reads once more, and a third time, after an error that may pass.
+func again(read func() error) error {
+	err := read()
+	for wait := 20 * time.Millisecond; err != nil && passing(err) && wait < 200*time.Millisecond; wait *= 5 {
+		time.Sleep(wait)
+		err = read()
+	}
+	return err
 }
 
 // unreadable tells what is gone or cut off, which is damage, from what the system will not give just now.

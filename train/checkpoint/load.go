@@ -72,6 +72,21 @@ func (r Report) String() string {
 // Latest opens the newest checkpoint that verifies. The error is ErrNone where there is none at all; where there are some but none can be
 // used it is another one, so that a run is never begun anew by accident.
 func (s *Store) Latest(ctx context.Context) (*Checkpoint, Report, error) {
+	c, r, err := s.latest(ctx)
+	for range 3 {
+		if !errors.Is(err, errGone) {
+			break
+		}
+		c, r, err = s.latest(ctx) // a run under way has rotated: what is there now is newer
+	}
+	return c, r, err
+}
+
+// errGone says that a checkpoint was removed while it was being opened.
+var errGone = errors.New("it was removed meanwhile")
+
+// latest is Latest, once; the error is errGone where a checkpoint was removed under its hands.
+func (s *Store) latest(ctx context.Context) (*Checkpoint, Report, error) {
 	var r Report
 	infos, err := s.List(ctx)
 	if err != nil {
@@ -94,6 +109,9 @@ func (s *Store) Latest(ctx context.Context) (*Checkpoint, Report, error) {
 		if ctx.Err() != nil {
 			return nil, r, ctx.Err()
 		}
+		if errors.Is(err, errGone) {
+			return nil, r, err
+		}
 		r.Skipped = append(r.Skipped, Skipped{in.Name, err})
 	}
 	return nil, r, fmt.Errorf("checkpoint: none of the %d in %s can be used:\n%s\nhint: restore one from a copy, or begin anew in another directory", len(infos), s.root, r)
@@ -102,8 +120,8 @@ func (s *Store) Latest(ctx context.Context) (*Checkpoint, Report, error) {
 // Load verifies and opens a certain checkpoint of the store.
 func (s *Store) Load(ctx context.Context, name string) (*Checkpoint, error) {
 	info, m := s.info(name)
-	if _, err := s.fs.ReadDir(info.Path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("checkpoint: there is no %s\nhint: %s", info.Path, s.have(ctx))
+	if s.gone(name) {
+		return nil, fmt.Errorf("checkpoint: there is no %s, or %w\nhint: %s", info.Path, errGone, s.have(ctx))
 	}
 	if info.Err != nil {
 		return nil, fmt.Errorf("checkpoint: %s: %w", info.Path, info.Err)
@@ -112,7 +130,9 @@ func (s *Store) Load(ctx context.Context, name string) (*Checkpoint, error) {
 	for _, e := range m.Files {
 		if err := s.open(ctx, c, e); err != nil {
 			c.Close()
-			if ctx.Err() == nil && errors.Is(err, ErrDamaged) {
+			if s.gone(name) {
+				err = errGone
+			} else if ctx.Err() == nil && errors.Is(err, ErrDamaged) {
 				s.broken[name] = err
 			}
 			return nil, fmt.Errorf("checkpoint: %s: %w", info.Path, err)
@@ -122,6 +142,12 @@ func (s *Store) Load(ctx context.Context, name string) (*Checkpoint, error) {
 		c.State.Metrics = metrics
 	}
 	return c, nil
+}
+
+// gone says whether the directory of a checkpoint is certainly not there.
+func (s *Store) gone(name string) bool {
+	_, err := s.fs.ReadDir(filepath.Join(s.root, name))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // have lists what there is, for messages.
@@ -139,7 +165,11 @@ func (s *Store) have(ctx context.Context) string {
 
 // open verifies one file and makes it a part of the checkpoint.
 func (s *Store) open(ctx context.Context, c *Checkpoint, e Entry) error {
-	src, err := s.fs.Open(filepath.Join(c.Path, e.Name))
+	var src Source
+	err := again(func() (err error) {
+		src, err = s.fs.Open(filepath.Join(c.Path, e.Name))
+		return err
+	})
 	if err != nil {
 		return unreadable(e.Name, err)
 	}
@@ -165,6 +195,9 @@ func (s *Store) open(ctx context.Context, c *Checkpoint, e Entry) error {
 	case strings.HasSuffix(e.Name, ".safetensors"):
 		f, err := safetensors.New(filepath.Join(c.Path, e.Name), src, e.Size)
 		if err != nil {
+			if passing(err) {
+				return fmt.Errorf("%s: %w", e.Name, err)
+			}
 			return damaged("%s: %w", e.Name, err)
 		}
 		c.files[e.Name] = f
@@ -183,7 +216,11 @@ func verify(ctx context.Context, src Source, e Entry) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := src.ReadAt(buf[:min(int64(len(buf)), e.Size-at)], at)
+		n := 0
+		err := again(func() (err error) {
+			n, err = src.ReadAt(buf[:min(int64(len(buf)), e.Size-at)], at)
+			return err
+		})
 		sum.Write(buf[:n])
 		at += int64(n)
 		if err != nil && at < e.Size {

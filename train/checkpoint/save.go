@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -166,12 +167,16 @@ func (s *Store) next(ctx context.Context, step int64) (int64, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	serial, again := int64(1), 1
+	serial, skip, again := int64(1), int64(0), 1
 	for _, in := range infos {
 		serial = max(serial, in.Serial+1)
+		if in.Serial == 0 && !errors.Is(in.Err, ErrDamaged) {
+			// It could not be read, and may be newer than what could be. Whatever its number is, the next must be above it.
+			skip += 1 << 20
+		}
 		if st, n, _ := parseName(in.Name); st == step {
 			again = max(again, n+1)
 		}
 	}
-	return serial, nameOf(step, again), nil
+	return serial + skip, nameOf(step, again), nil
 }

@@ -131,7 +131,11 @@ func (s *Store) info(name string) (Info, Manifest) {
 }
 
 func (s *Store) checkSize(name string, e Entry) error {
-	f, err := s.fs.Open(filepath.Join(s.root, name, e.Name))
+	var f Source
+	err := again(func() (err error) {
+		f, err = s.fs.Open(filepath.Join(s.root, name, e.Name))
+		return err
+	})
 	if err != nil {
 		return unreadable(e.Name, err)
 	}
@@ -147,7 +151,11 @@ func (s *Store) manifest(name string) (Manifest, error) {
 	if !ok {
 		return Manifest{}, fmt.Errorf("%q is not the name of a checkpoint, such as %s", name, nameOf(1000, 1))
 	}
-	raw, err := s.readSmall(filepath.Join(s.root, name, ManifestFile))
+	var raw []byte
+	err := again(func() (err error) {
+		raw, err = s.readSmall(filepath.Join(s.root, name, ManifestFile))
+		return err
+	})
 	if err != nil {
 		return Manifest{}, unreadable(ManifestFile, err)
 	}
@@ -169,8 +177,11 @@ func (s *Store) readSmall(path string) ([]byte, error) {
 	}
 	raw := make([]byte, f.Size())
 	n, err := f.ReadAt(raw, 0)
-	if n == len(raw) {
+	switch {
+	case n == len(raw):
 		return raw, nil
+	case err == nil || errors.Is(err, io.EOF):
+		return nil, io.ErrUnexpectedEOF
 	}
-	return nil, errors.Join(io.ErrUnexpectedEOF, err)
+	return nil, err // the system did not give it: that says nothing about what is there
 }

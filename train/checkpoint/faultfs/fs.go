@@ -31,6 +31,8 @@ func (o Op) String() string { return fmt.Sprintf("%d %s %s", o.N, o.Kind, o.Path
 type FS struct {
 	// Fault is asked before each operation; its error is what the operation fails with. A write that fails writes a part first.
 	Fault func(Op) error
+	// ReadFault is asked before each reading operation ("open", "read", "readdir"); its error is what the operation fails with.
+	ReadFault func(kind, path string) error
 	// FreeBytes is what Free answers; -1 (as New sets it) is "not known".
 	FreeBytes int64
 	Trace     []Op // all operations so far
@@ -98,6 +100,17 @@ func (f *FS) step(kind, path string, bytes int) (part float64, err error) {
 		}
 	}
 	return 1, nil
+}
+
+// reading asks for the fault of an operation that changes nothing.
+func (f *FS) reading(kind, path string) error {
+	if f.ReadFault == nil {
+		return nil
+	}
+	if err := f.ReadFault(kind, path); err != nil {
+		return &fs.PathError{Op: kind, Path: path, Err: err}
+	}
+	return nil
 }
 
 // find walks to a node; nil where there is none.
@@ -255,6 +268,9 @@ func (f *FS) ReadDir(name string) ([]string, error) {
 	if f.crashed {
 		return nil, ErrCrash
 	}
+	if err := f.reading("readdir", name); err != nil {
+		return nil, err
+	}
 	n := f.find(name)
 	if n == nil {
 		return nil, missing("readdir", name)
@@ -288,6 +304,7 @@ func (f *FS) Free(string) (int64, error) { return f.FreeBytes, nil }
 
 type source struct {
 	fs   *FS
+	name string
 	data []byte
 }
 
@@ -296,6 +313,9 @@ func (s source) Close() error { return nil }
 func (s source) ReadAt(p []byte, off int64) (int, error) {
 	if s.fs.crashed {
 		return 0, ErrCrash
+	}
+	if err := s.fs.reading("read", s.name); err != nil {
+		return 0, err
 	}
 	if off > int64(len(s.data)) {
 		return 0, io.EOF
@@ -312,6 +332,9 @@ func (f *FS) Open(name string) (checkpoint.Source, error) {
 	if f.crashed {
 		return nil, ErrCrash
 	}
+	if err := f.reading("open", name); err != nil {
+		return nil, err
+	}
 	n := f.find(name)
 	if n == nil {
 		return nil, missing("open", name)
@@ -319,7 +342,7 @@ func (f *FS) Open(name string) (checkpoint.Source, error) {
 	if n.dir {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("is a directory")}
 	}
-	return source{f, n.data}, nil
+	return source{f, name, n.data}, nil
 }
 
 // Corrupt changes the contents of a file behind everybody's back, durably.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -193,8 +194,13 @@ func FindIDX(dir, split string) (imagesFile, labelsFile string, err error) {
 	find := func(name string) string {
 		for _, ext := range []string{"", ".gz"} {
 			p := filepath.Join(dir, name+ext)
-			if _, err := os.Stat(p); err == nil {
+			_, err := os.Stat(p)
+			if err == nil {
 				return p
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				missing = errors.Join(missing, fmt.Errorf("images: %w", err))
+				return ""
 			}
 		}
 		missing = errors.Join(missing, fmt.Errorf("images: %s has neither %s nor %s.gz", dir, name, name))

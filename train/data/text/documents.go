@@ -218,9 +218,11 @@ func expand(inputs []string) (files []string, size int64, err error) {
 				return nil
 			}
 			if d.Type().IsRegular() {
-				if st, err := d.Info(); err == nil {
-					files, size = append(files, p), size+st.Size()
+				st, err := d.Info()
+				if err != nil { // left out without a word it would be missing in the data
+					return err
 				}
+				files, size = append(files, p), size+st.Size()
 			}
 			return nil
 		})

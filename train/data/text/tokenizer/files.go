@@ -2,7 +2,9 @@ package tokenizer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -22,8 +24,12 @@ func Files(path string) ([]string, error) {
 	}
 	out := []string{path}
 	if beside := filepath.Join(filepath.Dir(path), "tokenizer_config.json"); bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-		if _, err := os.Stat(beside); err == nil {
+		_, err := os.Stat(beside)
+		switch {
+		case err == nil:
 			out = append(out, beside)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("tokenizer: %w", err)
 		}
 	}
 	return out, nil
