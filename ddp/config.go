@@ -56,10 +56,25 @@ type Span struct {
 
 const mib = 1 << 20
 
-func (c *Config) plan() (*bucket.Plan, error) {
+// fill checks a configuration and sets what was left out.
+func (c *Config) fill() error {
 	if c.Comm == nil {
-		return nil, fmt.Errorf("ddp: Config.Comm is nil\nhint: self.New() is the communicator of a single rank")
+		return fmt.Errorf("ddp: Config.Comm is nil\nhint: self.New() is the communicator of a single rank")
 	}
+	if c.Timeout < 0 || c.LongWork < 0 {
+		return fmt.Errorf("ddp: Timeout is %v, LongWork %v", c.Timeout, c.LongWork)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Minute
+	}
+	if c.LongWork == 0 {
+		c.LongWork = time.Hour
+	}
+	return nil
+}
+
+// Cut plans the buckets as New does, for a number of ranks. It needs no Comm.
+func (c *Config) Cut(ranks int) (*bucket.Plan, error) {
 	for _, f := range [...]struct {
 		name string
 		mb   float64
@@ -67,15 +82,6 @@ func (c *Config) plan() (*bucket.Plan, error) {
 		if !(f.mb >= 0 && f.mb < 1<<20) {
 			return nil, fmt.Errorf("ddp: %s is %v MiB", f.name, f.mb)
 		}
-	}
-	if c.Timeout < 0 || c.LongWork < 0 {
-		return nil, fmt.Errorf("ddp: Timeout is %v, LongWork %v", c.Timeout, c.LongWork)
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Minute
-	}
-	if c.LongWork == 0 {
-		c.LongWork = time.Hour
 	}
 	params := make([]bucket.Param, len(c.Params))
 	for i, p := range c.Params {
@@ -88,7 +94,7 @@ func (c *Config) plan() (*bucket.Plan, error) {
 		CapBytes:   int64(c.BucketMB * mib),
 		FirstBytes: int64(c.FirstBucketMB * mib),
 		LastBytes:  int64(c.LastBucketMB * mib),
-		World:      c.Comm.Size(),
+		World:      ranks,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ddp: %w", err)

@@ -47,7 +47,10 @@ type Bucket struct {
 // New plans the buckets, makes sure that all ranks planned the same (the error names the first difference and the ranks), and
 // allocates gradient memory, zeroed. Every rank must call it. ctx bounds the comparison.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
-	plan, err := cfg.plan()
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	plan, err := cfg.Cut(cfg.Comm.Size())
 	if err != nil {
 		return nil, err
 	}

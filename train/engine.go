@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/self"
 	"github.com/gotrain/gotrain/npu"
@@ -63,17 +64,32 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	if t.cfg.Trace {
 		trace = t.spans
 	}
-	t.eng, err = ddp.New(ctx, ddp.Config{
-		Params: params, Comm: t.comm, Device: t.dev, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB, Timeout: t.cfg.Timeout, LongWork: t.cfg.LongWork,
-		VoteFirst: true, Same: same, Trace: trace,
-		OnBucket: func(k int, _ comm.Mem) error { t.landed <- k; return nil },
-	})
-	if err != nil {
+	c := t.buckets(params)
+	c.Comm, c.Device, c.Timeout, c.LongWork, c.VoteFirst, c.Same, c.Trace = t.comm, t.dev, t.cfg.Timeout, t.cfg.LongWork, true, same, trace
+	c.OnBucket = func(k int, _ comm.Mem) error { t.landed <- k; return nil }
+	if t.eng, err = ddp.New(ctx, c); err != nil {
 		return err
 	}
 	t.landed = make(chan int, len(t.eng.Buckets()))
 	t.marks, err = newMarks(t.dev, len(t.eng.Buckets()))
 	return err
+}
+
+// buckets is what decides how gradients are cut into buckets.
+func (t *Trainer) buckets(params []ddp.Param) ddp.Config {
+	return ddp.Config{Params: params, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB}
+}
+
+// groups lists, for each bucket, the weights of the program whose gradients are in it.
+func (t *Trainer) groups(p *bucket.Plan) (groups [][]int) {
+	for _, b := range p.Buckets {
+		var group []int
+		for _, pl := range b.Places {
+			group = append(group, t.order[pl.Param])
+		}
+		groups = append(groups, group)
+	}
+	return groups
 }
 
 // settings prints what decides about the numbers and is not in the plan.
@@ -94,17 +110,12 @@ func (t *Trainer) bind() error {
 	slots := map[int]slot{}
 	grads := make([]npu.Ptr, len(ws))
 	var bytes []int64
-	var groups [][]int
 	for k, b := range t.eng.Buckets() {
 		bytes = append(bytes, b.Bytes)
-		var group []int
 		for _, pl := range b.Places {
 			w := t.order[pl.Param]
-			g := t.eng.Grad(pl.Param)
-			slots[w], grads[w] = slot{k, pl.Offset}, g.Ptr
-			group = append(group, w)
+			slots[w], grads[w] = slot{k, pl.Offset}, t.eng.Grad(pl.Param).Ptr
 		}
-		groups = append(groups, group)
 	}
 	var err error
 	if t.store, err = newStore(t.dev, t.train.prog, slots, bytes); err != nil {
@@ -117,7 +128,7 @@ func (t *Trainer) bind() error {
 	if t.scratch, err = t.dev.Alloc(need); err != nil {
 		return fmt.Errorf("train: %d MiB of activations on %s: %w\nhint: a smaller batch, or bf16", need>>20, t.dev.Info().Name, err)
 	}
-	t.train.prog.Group(groups)
+	t.train.prog.Group(t.groups(t.eng.Plan()))
 	mem, err := t.memory(t.train)
 	if err != nil {
 		return err

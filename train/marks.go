@@ -1,6 +1,7 @@
 package train
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gotrain/gotrain/npu"
@@ -9,7 +10,8 @@ import (
 // marks are events on the compute stream that tell where the time of a step went, in the device's own clock.
 type marks struct {
 	begin, backward, end npu.Event
-	before, after        []npu.Event // around what is enqueued for each bucket
+	ready                []npu.Event // by bucket: its gradients are complete; the engine waits for it
+	before, after        []npu.Event // by bucket: around what the optimizer does with it
 }
 
 func newMarks(dev npu.Device, buckets int) (m marks, err error) {
@@ -18,16 +20,14 @@ func newMarks(dev npu.Device, buckets int) (m marks, err error) {
 			return m, err
 		}
 	}
-	for range buckets {
-		b, err := dev.NewEvent()
-		if err != nil {
-			return m, err
+	for _, list := range []*[]npu.Event{&m.ready, &m.before, &m.after} {
+		for range buckets {
+			e, err := dev.NewEvent()
+			if err != nil {
+				return m, err
+			}
+			*list = append(*list, e)
 		}
-		a, err := dev.NewEvent()
-		if err != nil {
-			return m, err
-		}
-		m.before, m.after = append(m.before, b), append(m.after, a)
 	}
 	return m, nil
 }
@@ -45,7 +45,7 @@ func (m *marks) times() (compute, exposed, busy time.Duration) {
 }
 
 func (m *marks) close() error {
-	for _, e := range append([]npu.Event{m.begin, m.backward, m.end}, append(m.before, m.after...)...) {
+	for _, e := range slices.Concat([]npu.Event{m.begin, m.backward, m.end}, m.ready, m.before, m.after) {
 		if e != nil {
 			if err := e.Close(); err != nil {
 				return err

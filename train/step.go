@@ -164,10 +164,10 @@ func (t *Trainer) microStep(ctx, waiting context.Context, m int, r *report) erro
 		if m < t.cfg.Accumulate-1 {
 			return nil
 		}
-		if err := t.stream.Record(t.marks.before[group]); err != nil {
+		if err := t.stream.Record(t.marks.ready[group]); err != nil {
 			return err
 		}
-		return t.eng.ReadyBucket(group, t.marks.before[group])
+		return t.eng.ReadyBucket(group, t.marks.ready[group])
 	})
 }
 

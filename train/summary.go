@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/op"
@@ -135,26 +134,20 @@ func (t *Trainer) summariseBuckets(s *Summary, world int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var bp []bucket.Param
-	for _, p := range params {
-		bp = append(bp, bucket.Param{Name: p.Name, Elems: p.Elems, DType: p.DType, Group: p.Group})
-	}
-	const mib = 1 << 20
-	bk, err := bucket.New(bp, bucket.Config{CapBytes: int64(t.cfg.BucketMB * mib), FirstBytes: int64(t.cfg.FirstMB * mib), World: world})
+	c := t.buckets(params)
+	plan, err := c.Cut(world)
 	if err != nil {
 		return 0, err
 	}
-	var groups [][]int
-	for _, b := range bk.Buckets {
+	for _, b := range plan.Buckets {
 		item := BucketItem{Bytes: b.Bytes}
-		var group []int
 		for _, p := range b.Places {
-			item.Params, group = append(item.Params, bp[p.Param].Name), append(group, t.order[p.Param])
+			item.Params = append(item.Params, params[p.Param].Name)
 		}
-		s.Buckets, groups = append(s.Buckets, item), append(groups, group)
+		s.Buckets = append(s.Buckets, item)
 	}
-	t.train.prog.Group(groups)
-	return bk.Bytes, nil
+	t.train.prog.Group(t.groups(plan))
+	return plan.Bytes, nil
 }
 
 func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {

@@ -61,6 +61,7 @@ func Join(ctx context.Context, cfg Config) (*Comm, error) {
 	}
 	c, err := cfg.join(ctx)
 	if err != nil {
+		forget(cfg)    // whatever it was told
 		Sweep(cfg.Dir) // if rank 0 died meanwhile, the last one to give up removes its file
 		return nil, fmt.Errorf("comm: shm: rank %d of job %s: %w", cfg.Rank, cfg.Job, err)
 	}
@@ -85,21 +86,22 @@ func (c *Config) join(ctx context.Context) (*Comm, error) {
 		closeFD(f.heap)
 		f.heap = -1
 	}
-	late := others(c.Size)
 	group, err := enter(f, c.Rank, c.Size)
-	if err == nil {
-		if err = group.meet(ctx, begin); err != nil {
-			if late = nil; ctx.Err() == nil { // else nobody is expected any more
-				late = group.absent()
-			}
-			group.Abort(err)
-			group.Close()
-		}
-	}
-	over(late, err) // all have the file open, or nobody ever will
 	if err != nil {
+		over(others(c.Size), err)
 		return nil, err
 	}
+	if err := group.meet(ctx, begin); err != nil {
+		var late []int
+		if ctx.Err() == nil { // else nobody is expected any more
+			late = group.absent()
+		}
+		over(late, err) // first, so that who hears of the abort finds what was left for it
+		group.Abort(err)
+		group.Close()
+		return nil, err
+	}
+	over(nil, nil) // all have the file open
 	return group, nil
 }
 

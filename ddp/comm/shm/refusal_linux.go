@@ -44,6 +44,15 @@ func (f *folder) refused(job string, rank int) (reason string, ok bool) {
 	return string(b[:n]), ok
 }
 
+// forget takes away what was left for a rank that gives up by itself.
+func forget(cfg Config) {
+	list, _ := folders(cfg.Dir)
+	for _, f := range list {
+		f.remove(refusalName(cfg.Job, cfg.Rank))
+		f.close()
+	}
+}
+
 // withdraw removes the refusals of a job, of which a new rank 0 is there.
 func (f *folder) withdraw(job string, size int) {
 	for r := 1; r < size; r++ {
