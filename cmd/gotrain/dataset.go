@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -19,8 +20,8 @@ func findData(r *recipes.Recipe) error {
 	return launch.WithCode(launch.ExitNoInput, err)
 }
 
-// describeData opens the data sets and says in one line what a run would do with them.
-func describeData(r *recipes.Recipe) (string, error) {
+// describeData opens the data sets and says in one line what a run would do with them. With files it also loads every sample once.
+func describeData(ctx context.Context, r *recipes.Recipe, files bool) (string, error) {
 	ranks := r.Train.Ranks
 	if err := assemble.FindWeights(r); err != nil {
 		return "", err
@@ -35,6 +36,11 @@ func describeData(r *recipes.Recipe) (string, error) {
 	what, err := assemble.Sample(r, cfg.Data)
 	if err != nil {
 		return "", launch.WithCode(launch.ExitRecipe, err)
+	}
+	if files {
+		if err := checkFiles(ctx, cfg.Seed, cfg.Data, cfg.Eval); err != nil {
+			return "", err
+		}
 	}
 	held := ""
 	if cfg.Eval != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -12,20 +13,23 @@ import (
 
 func (a *app) validateCmd() *cobra.Command {
 	var f recipeFlags
-	var resolved, asJSON, noData bool
+	var resolved, asJSON, noData, files bool
 	c := &cobra.Command{
 		Use:   "validate RECIPE",
 		Short: "Check a recipe and its data, without running it",
 		Long: `Check a recipe and its data, without running it. Every problem is listed with file, line and key, not only the first one; settings
-that look like a mistake are warnings. The exit code is 78 for a recipe that is not valid and 66 for data that is not there.`,
+that look like a mistake are warnings. The exit code is 78 for a recipe that is not valid and 66 for data that is not there.
+
+With --files every training and held-out sample is loaded once, and all that cannot be are listed.`,
 		Example: `  gotrain validate my.toml
   gotrain validate my.toml --resolved          # with every key filled in
+  gotrain validate my.toml --files             # before a long run: opens every file
   gotrain validate my.toml --json --no-data    # for editors and CI`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, err := f.load(args[0])
 			if asJSON {
-				return a.validateJSON(r, err, noData)
+				return a.validateJSON(c.Context(), r, err, noData, files)
 			}
 			if err != nil {
 				return err
@@ -37,7 +41,7 @@ that look like a mistake are warnings. The exit code is 78 for a recipe that is 
 			}
 			sum := "data not looked at"
 			if !noData {
-				if sum, err = describeData(r); err != nil {
+				if sum, err = describeData(c.Context(), r, files); err != nil {
 					return err
 				}
 			}
@@ -49,7 +53,10 @@ that look like a mistake are warnings. The exit code is 78 for a recipe that is 
 	c.Flags().BoolVar(&resolved, "resolved", false, "print the recipe with every key filled in")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	c.Flags().BoolVar(&noData, "no-data", false, "do not look at the data")
+	c.Flags().BoolVar(&files, "files", false, "load every sample once, and list all that cannot be")
 	c.MarkFlagsMutuallyExclusive("resolved", "json")
+	c.MarkFlagsMutuallyExclusive("files", "no-data")
+	c.MarkFlagsMutuallyExclusive("files", "resolved")
 	return c
 }
 
@@ -63,7 +70,7 @@ type problem struct {
 }
 
 // validateJSON prints the result for programs; the error that it returns has the exit code only.
-func (a *app) validateJSON(r *recipes.Recipe, err error, noData bool) error {
+func (a *app) validateJSON(ctx context.Context, r *recipes.Recipe, err error, noData, files bool) error {
 	out := struct {
 		Valid    bool      `json:"valid"`
 		Problems []problem `json:"problems"`
@@ -73,11 +80,16 @@ func (a *app) validateJSON(r *recipes.Recipe, err error, noData bool) error {
 	if err == nil {
 		out.Warnings = append(out.Warnings, r.Warnings()...)
 		if !noData {
-			out.Data, err = describeData(r)
+			out.Data, err = describeData(ctx, r, files)
 		}
 	}
 	var all recipes.Errors
+	var bad *badSamples
 	switch {
+	case errors.As(err, &bad):
+		for _, b := range bad.bad {
+			out.Problems = append(out.Problems, problem{Message: b.Err.Error()})
+		}
 	case errors.As(err, &all):
 		for _, p := range all {
 			out.Problems = append(out.Problems, problem{p.File, p.Line, p.Key, p.Msg, p.Hint})
