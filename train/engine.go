@@ -64,7 +64,7 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	if t.cfg.Trace {
 		trace = t.spans
 	}
-	c := t.buckets(params)
+	c := t.cutting(params)
 	c.Comm, c.Device, c.Timeout, c.LongWork, c.VoteFirst, c.Same, c.Trace = t.comm, t.dev, t.cfg.Timeout, t.cfg.LongWork, true, same, trace
 	c.OnBucket = func(k int, _ comm.Mem) error { t.landed <- k; return nil }
 	if t.eng, err = ddp.New(ctx, c); err != nil {
@@ -75,8 +75,8 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	return err
 }
 
-// buckets is what decides how gradients are cut into buckets.
-func (t *Trainer) buckets(params []ddp.Param) ddp.Config {
+// cutting is what decides how gradients are cut into buckets.
+func (t *Trainer) cutting(params []ddp.Param) ddp.Config {
 	return ddp.Config{Params: params, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB}
 }
 

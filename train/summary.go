@@ -134,7 +134,7 @@ func (t *Trainer) summariseBuckets(s *Summary, world int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c := t.buckets(params)
+	c := t.cutting(params)
 	plan, err := c.Cut(world)
 	if err != nil {
 		return 0, err
