@@ -160,6 +160,10 @@ func (c *Config) validate() error {
 	} else if err := c.Optim.Validate(); err != nil {
 		errs = append(errs, err)
 	}
+	if c.Data != nil && c.Eval != nil && c.Data.Classes() != nil && !sameLabels(c.Data.Classes(), c.Eval.Classes()) {
+		need(false, "%s and %s do not have the same classes by label: %s\nhint: open the held-out samples with the classes of the training samples",
+			c.Data.Name(), c.Eval.Name(), classChanges(c.Data.Classes(), c.Eval.Classes()))
+	}
 	if err := checkPatterns(c.InitIgnore); err != nil {
 		errs = append(errs, err)
 	}

@@ -15,6 +15,7 @@ func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err err
 		return nil, err
 	}
 	defer func() { err = t.finish(err) }()
+	t.evaluating = true
 	if err := t.open(ctx); err != nil {
 		return nil, err
 	}

@@ -136,6 +136,9 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 		}
 		return t.misfit(path, names, faults, hint)
 	}
+	if err := t.checkInitClasses(path, len(f.kept) == 0); err != nil {
+		return err
+	}
 	for _, x := range model {
 		if slices.Contains(f.kept, x.name) {
 			continue

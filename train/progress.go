@@ -47,11 +47,15 @@ func fitted(at data.State, was, is int) data.State {
 
 // seek goes to the place of a checkpoint and works out anew what is left.
 func (t *Trainer) seek(st checkpoint.State, at data.State) error {
+	t.step, t.samples = int(st.Step), st.Samples
+	if t.evaluating {
+		return nil
+	}
 	at = fitted(at, int(st.DataSamples), t.cfg.Data.Len())
 	if err := t.loader.Seek(at); err != nil {
 		return err
 	}
-	t.at, t.step, t.samples = at, int(st.Step), st.Samples
+	t.at = at
 	if t.cfg.Steps == 0 {
 		t.progress = t.from(t.loader.Sampler(), at, t.cfg.Accumulate, t.step)
 	}

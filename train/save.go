@@ -85,8 +85,8 @@ func rankState(rank int, name string) string { return fmt.Sprintf("rank%d/%s", r
 func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Content {
 	place, _ := json.Marshal(t.at)
 	st := checkpoint.State{
-		DataSamples: int64(t.cfg.Data.Len()),
-		Version:     Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
+		DataSamples: int64(t.cfg.Data.Len()), Classes: t.cfg.Data.Classes(),
+		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
 		EvaluationDue: t.owed,
 		Fingerprints:  map[string]string{"settings": t.cfg.settings()},
@@ -172,7 +172,7 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	if t.cfg.ResumeFrom == "" {
 		t.saved, t.savedName = t.step, ck.Name
 	}
-	if t.comm.Rank() == 0 {
+	if t.comm.Rank() == 0 && !t.evaluating {
 		slog.Info(t.found(ck.State), "checkpoint", ck.Path, "step", t.step, "place", t.at.String())
 	}
 	return true, nil
@@ -219,6 +219,9 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 // restore sets everything from a checkpoint.
 func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error {
 	st := ck.State
+	if err := t.checkClasses(st); err != nil {
+		return err
+	}
 	if err := t.read(ctx, ck, checkpoint.ModelFile, t.model()); err != nil {
 		return err
 	}
@@ -258,7 +261,7 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 
 // warnChanged says which guarantees no longer hold when a run goes on in another setting.
 func (t *Trainer) warnChanged(st checkpoint.State) {
-	if t.comm.Rank() != 0 {
+	if t.comm.Rank() != 0 || t.evaluating {
 		return
 	}
 	if st.World != t.comm.Size() || st.MicroBatch != t.cfg.Batch || st.Accumulation != t.cfg.Accumulate {

@@ -27,6 +27,8 @@ type Trainer struct {
 	stop  atomic.Bool
 	used  atomic.Bool // Run or Evaluate was called
 	ask   request
+	// evaluating says that nothing is trained: no training sample is read.
+	evaluating bool
 
 	bus    *telemetry.Bus
 	window *telemetry.Window // items per second of the last steps
@@ -151,7 +153,9 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err = t.initialise(ctx); err != nil {
 		return err
 	}
-	t.loader.Start()
+	if !t.evaluating {
+		t.loader.Start()
+	}
 	return nil
 }
 
@@ -179,6 +183,10 @@ func (t *Trainer) openDevice() (npu.Device, error) {
 // openData makes the loaders and works out how long the run is.
 func (t *Trainer) openData() error {
 	c := &t.cfg
+	if err := t.openHeld(); err != nil || t.evaluating {
+		t.perEpoch, t.progress = 1, progress{whole: 1, total: 1}
+		return err
+	}
 	var err error
 	t.loader, err = data.NewLoader(c.Data, data.Options{
 		Batch: c.Batch, Rank: t.comm.Rank(), World: t.comm.Size(), Seed: c.Seed, Shuffle: !c.NoShuffle, Tail: c.Tail,
@@ -193,6 +201,12 @@ func (t *Trainer) openData() error {
 		return fmt.Errorf("train: %s has %d samples, less than one batch of %d on %d ranks\nhint: a smaller batch, or fewer ranks", c.Data.Name(), c.Data.Len(), c.Batch, t.comm.Size())
 	}
 	t.progress = newProgress(t.loader.Sampler(), c.Accumulate, c.Steps, c.Epochs)
+	return nil
+}
+
+// openHeld makes the loader of the held-out samples, if there are any.
+func (t *Trainer) openHeld() (err error) {
+	c := &t.cfg
 	if c.Eval == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes/assemble"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/foreign"
 )
@@ -36,10 +37,10 @@ func load(ctx context.Context, path string) (*checkpoint.Checkpoint, *checkpoint
 }
 
 // openCheckpoint finds the checkpoint to evaluate and the recipe in it.
-func openCheckpoint(ctx context.Context, path string) (dir, recipe string, err error) {
+func openCheckpoint(ctx context.Context, path string) (from assemble.Trained, recipe string, err error) {
 	c, _, err := load(ctx, findModel(path))
 	if err != nil {
-		return "", "", err
+		return from, "", err
 	}
-	return c.Path, c.State.Recipe, c.Close()
+	return assemble.Trained{Path: c.Path, Classes: c.State.Classes}, c.State.Recipe, c.Close()
 }

@@ -21,7 +21,7 @@ func (a *app) evalCmd() *cobra.Command {
 		Short: "Evaluate a checkpoint on held-out samples",
 		Long: `Evaluate a checkpoint on held-out samples. CHECKPOINT is the folder of one, or a folder of several or of a run, of which the newest good one is
 taken. The recipe is the one that the checkpoint was trained with, unless --recipe names another; --set changes keys, for example to
-evaluate on other data. Every sample counts exactly once, whatever the number of ranks.`,
+evaluate on other data. Class folders are matched by name with the classes that the checkpoint was trained on; training samples are not needed. Every sample counts exactly once, whatever the number of ranks.`,
 		Example: `  gotrain eval runs/resnet50/checkpoints
   gotrain eval runs/resnet50/checkpoints/step-00000090 --set data.root=/data/other
   gotrain eval runs/resnet50/checkpoints --ranks 1 --json`,
@@ -31,13 +31,15 @@ evaluate on other data. Every sample counts exactly once, whatever the number of
 			if err != nil {
 				return err
 			}
-			path, text, err := openCheckpoint(c.Context(), args[0])
+			from, text, err := openCheckpoint(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			if path, err = filepath.Abs(path); err != nil {
+			path, err := filepath.Abs(from.Path)
+			if err != nil {
 				return err
 			}
+			from.Path = path
 			// What only matters in training must not be in the way.
 			f.sets = append([]string{"eval.enabled=true", "checkpoint.resume=none"}, f.sets...)
 			if fileIn(path, llamafile.ConfigFile) { // what the run started from may be gone; the checkpoint says what the model is
@@ -53,7 +55,7 @@ evaluate on other data. Every sample counts exactly once, whatever the number of
 				return err
 			}
 			return a.start(c.Context(), r, id, func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
-				return evalWork(ctx, a, r, id, path, asJSON)
+				return evalWork(ctx, a, r, id, from, asJSON)
 			})
 		},
 	}

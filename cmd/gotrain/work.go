@@ -19,7 +19,7 @@ import (
 )
 
 // trainer makes the trainer of one rank: it meets the other ranks and opens data and logs.
-func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, change func(*train.Config) error) (*train.Trainer, error) {
+func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, build func(assemble.Rank) (train.Config, error)) (*train.Trainer, error) {
 	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
 	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{NoPrefix: id.Source == launch.SourceGotrain})))
 	slog.Debug("identity", "who", id.String())
@@ -34,13 +34,11 @@ func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *t
 	}
 	var t *train.Trainer
 	opened := comm.Steady(group, "opening the data", nil)
-	cfg, err := assemble.Config(r, assemble.Rank{Identity: id, Placement: place})
+	cfg, err := build(assemble.Rank{Identity: id, Placement: place})
 	opened()
 	if err == nil {
 		cfg.Comm = group
-		if err = change(&cfg); err == nil {
-			t, err = train.New(train.WithConfig(cfg))
-		}
+		t, err = train.New(train.WithConfig(cfg))
 	}
 	if err != nil && group != nil {
 		launch.Report(err)
@@ -73,10 +71,13 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 			defer lock.Release()
 		}
 		var sinks []telemetry.Sink
-		t, err := trainer(ctx, r, id, term, func(c *train.Config) (err error) {
-			sinks, err = assemble.Sinks(r, id, term)
+		t, err := trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
+			c, err := assemble.Config(r, k)
+			if err == nil {
+				sinks, err = assemble.Sinks(r, id, term)
+			}
 			c.Sinks, c.Lock = sinks, lock
-			return err
+			return c, err
 		})
 		if err != nil {
 			for _, s := range sinks {
@@ -100,13 +101,10 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 }
 
 // evalWork evaluates a checkpoint; it is the work of one rank.
-func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, path string, asJSON bool) error {
-	term := telemetry.Stdout()
+func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, from assemble.Trained, asJSON bool) error {
+	term := telemetry.NewTerminal(os.Stderr, 0, false) // the standard output is for the result
 	return untilStopped(ctx, false, func(ctx context.Context, run func(stoppable)) error {
-		t, err := trainer(ctx, r, id, term, func(c *train.Config) error {
-			c.InitFrom, c.InitPartial, c.ResumeFrom, c.Resume, c.SaveDir, c.SaveEvery = path, false, "", false, "", 0
-			return nil
-		})
+		t, err := trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) { return assemble.EvalConfig(r, k, from) })
 		if err != nil {
 			return err
 		}
@@ -119,7 +117,7 @@ func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity
 		if asJSON {
 			return a.printJSON(v)
 		}
-		fmt.Fprintf(a.out, "%s: loss %.4f", path, v["loss"])
+		fmt.Fprintf(a.out, "%s: loss %.4f", from.Path, v["loss"])
 		for _, name := range sorted(v) {
 			switch name {
 			case "loss", "items":

@@ -25,11 +25,46 @@ type Rank struct {
 
 // Config is the configuration of one rank, without sinks. It opens the data sets; an error about them has exit code 66.
 func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
-	var c train.Config
 	trainSet, evalSet, err := Data(r)
 	if err != nil {
-		return c, coded(launch.ExitNoInput, err)
+		return train.Config{}, coded(launch.ExitNoInput, err)
 	}
+	full := data.Sampler{Len: trainSet.Len(), World: max(1, rank.World), Batch: r.Train.Batch}
+	if full.Tail, err = data.ParseTail(r.Data.Tail); err == nil {
+		err = full.Check() // known before ranks meet
+	}
+	if err != nil {
+		return train.Config{}, launch.WithCode(launch.ExitRecipe, fmt.Errorf("train.batch_per_rank: %w", err))
+	}
+	c, err := config(r, rank, trainSet, evalSet)
+	if err != nil {
+		return c, err
+	}
+	checkpoints(r, &c)
+	return c, nil
+}
+
+// Trained is a checkpoint to evaluate.
+type Trained struct {
+	Path    string   // of its folder
+	Classes []string // that it says it was trained on; nil: it does not say
+}
+
+// EvalConfig is Config for train.Trainer.Evaluate: the held-out samples alone, labelled by the classes of the checkpoint, which are found by name. No training sample is
+// needed, and nothing is saved.
+func EvalConfig(r *recipes.Recipe, rank Rank, from Trained) (train.Config, error) {
+	held, err := heldOut(r, from.Classes, rank.Rank == 0)
+	if err != nil {
+		return train.Config{}, coded(launch.ExitNoInput, err)
+	}
+	c, err := config(r, rank, held, held)
+	c.InitFrom, c.InitPartial = from.Path, false
+	return c, err
+}
+
+// config is what both have in common.
+func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.Config, error) {
+	var c train.Config
 	model, err := Model(r, trainSet)
 	if err != nil {
 		return c, coded(launch.ExitRecipe, err)
@@ -43,10 +78,6 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		return c, launch.WithCode(launch.ExitRecipe, err)
 	}
 	world := max(1, rank.World)
-	full := data.Sampler{Len: trainSet.Len(), World: world, Batch: r.Train.Batch, Tail: tail}
-	if err := full.Check(); err != nil { // known before ranks meet
-		return c, launch.WithCode(launch.ExitRecipe, fmt.Errorf("train.batch_per_rank: %w", err))
-	}
 	scaler := optim.NoScaler(r.Train.MaxBadSteps)
 	c = train.Config{
 		Name: r.Run.Name, Model: model, Seed: r.Run.Seed, Data: trainSet, Eval: evalSet,
@@ -83,7 +114,6 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 			return c, coded(launch.ExitRecipe, err)
 		}
 	}
-	checkpoints(r, &c)
 	return c, nil
 }
 

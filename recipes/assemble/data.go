@@ -1,9 +1,12 @@
 package assemble
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/gotrain/gotrain/recipes"
@@ -15,14 +18,9 @@ import (
 // Data opens the training samples and the held-out ones; the latter are nil where the recipe does not evaluate.
 func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
 	d := &r.Data
-	root := ""
-	if d.Kind != "synthetic" {
-		if root, err = data.Locate(d.Root, near(r)...); err != nil {
-			if d.Kind == "tokens" {
-				err = fmt.Errorf("%w\nhint: gotrain tokenize makes shards of text", err)
-			}
-			return nil, nil, err
-		}
+	root, err := locate(d, near(r))
+	if err != nil {
+		return nil, nil, err
 	}
 	if words[d.Kind] != nil {
 		if train, err = openText(r, root, d.TrainSplit, true); err != nil || !r.Eval.Enabled {
@@ -36,6 +34,52 @@ func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
 	}
 	eval, err = open(r, root, d.EvalSplit, train.Classes(), false)
 	return train, eval, err
+}
+
+// locate finds the folder of the data set.
+func locate(d *recipes.Data, near []string) (string, error) {
+	if d.Kind == "synthetic" {
+		return "", nil
+	}
+	root, err := data.Locate(d.Root, near...)
+	if err != nil && d.Kind == "tokens" {
+		err = fmt.Errorf("%w\nhint: gotrain tokenize makes shards of text", err)
+	}
+	return root, err
+}
+
+// heldOut opens the held-out samples alone, for a model that was trained on classes. Where they are not known, those of the training samples are taken, if these are there.
+func heldOut(r *recipes.Recipe, classes []string, say bool) (data.Source, error) {
+	d := &r.Data
+	root, err := locate(d, near(r))
+	if err != nil {
+		return nil, err
+	}
+	if words[d.Kind] != nil {
+		return openText(r, root, d.EvalSplit, false)
+	}
+	if classes == nil && (d.Kind == "imagefolder" || d.Kind == "idx") {
+		whose := "of the training samples"
+		train, err := open(r, root, d.TrainSplit, nil, false)
+		switch {
+		case err == nil:
+			classes = train.Classes()
+		case errors.Is(err, fs.ErrNotExist):
+			whose = "of the held-out samples, since there are no training samples"
+		default:
+			return nil, err
+		}
+		if say {
+			slog.Warn("the checkpoint does not say its classes, so nobody can tell whether they are those of the data; taken are those " + whose)
+		}
+	}
+	src, err := open(r, root, d.EvalSplit, classes, false)
+	if f, ok := src.(*images.Folder); ok && err == nil && say {
+		if none := f.Empty(); len(none) > 0 {
+			slog.Warn("there are no held-out samples of some classes of the model", "classes", strings.Join(none, ", "))
+		}
+	}
+	return src, err
 }
 
 func near(r *recipes.Recipe) []string {

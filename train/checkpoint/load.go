@@ -150,6 +150,30 @@ func (s *Store) gone(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// State reads what a certain checkpoint says about itself, without its tensors: they are neither opened nor verified.
+func (s *Store) State(name string) (State, error) {
+	path := filepath.Join(s.root, name)
+	m, err := s.manifest(name)
+	if err != nil {
+		return State{}, fmt.Errorf("checkpoint: %s: %w", path, err)
+	}
+	raw, err := s.readSmall(filepath.Join(path, StateFile))
+	if err != nil {
+		return State{}, fmt.Errorf("checkpoint: %s: %w", path, unreadable(StateFile, err))
+	}
+	sum := sha256.Sum256(raw)
+	for _, e := range m.Files {
+		if e.Name == StateFile && e.SHA256 != hex.EncodeToString(sum[:]) {
+			return State{}, fmt.Errorf("checkpoint: %s: %w", path, damaged("%s does not have the contents that were saved", StateFile))
+		}
+	}
+	st, err := decodeState(raw)
+	if err != nil {
+		return st, fmt.Errorf("checkpoint: %s: %w", path, err)
+	}
+	return st, nil
+}
+
 // have lists what there is, for messages.
 func (s *Store) have(ctx context.Context) string {
 	infos, err := s.List(ctx)

@@ -31,6 +31,9 @@ type State struct {
 	Sampler        json.RawMessage   `json:"sampler,omitempty"` // place in the data, as package data writes it
 	RNG            map[string]string `json:"rng,omitempty"`     // state of every generator that is not a function of seed and step
 
+	// Classes are the names of the classes by label, where the data have such names: what the outputs of the model mean.
+	Classes []string `json:"classes,omitempty"`
+
 	World        int `json:"world"` // ranks
 	MicroBatch   int `json:"micro_batch"`
 	Accumulation int `json:"accumulation"`

@@ -121,10 +121,10 @@ func (f *Folder) list() error {
 	f.classes = dirs
 	if f.opt.Classes != nil {
 		f.classes = f.opt.Classes
-		for _, d := range dirs {
-			if !slices.Contains(f.classes, d) {
-				return fmt.Errorf("images: class folder %s is not among the %d classes of the training set (%s)", filepath.Join(f.root, d), len(f.classes), shorten(f.classes))
-			}
+		unknown := slices.DeleteFunc(slices.Clone(dirs), func(d string) bool { return slices.Contains(f.classes, d) })
+		if len(unknown) > 0 {
+			return fmt.Errorf("images: %s has class folders that are not among the %d classes of the training set (%s): %s\nhint: give them the names that the model knows, or move them away",
+				f.root, len(f.classes), shorten(f.classes), shorten(unknown))
 		}
 	}
 	var problems []error
@@ -211,6 +211,21 @@ func (f *Folder) Len() int { return len(f.files) }
 
 // Classes are the folder names by label.
 func (f *Folder) Classes() []string { return f.classes }
+
+// Empty are the classes, in the order of labels, of which there is no picture.
+func (f *Folder) Empty() []string {
+	has := make([]bool, len(f.classes))
+	for _, x := range f.files {
+		has[x.label] = true
+	}
+	var out []string
+	for label, name := range f.classes {
+		if !has[label] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
 
 // Fields are image and label.
 func (f *Folder) Fields() []data.Field { return f.fields }

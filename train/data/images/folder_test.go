@@ -131,8 +131,11 @@ func TestFolderClassesAreThoseOfTraining(t *testing.T) {
 	if f.Label(0) != 1 || f.Label(1) != 2 || len(f.Classes()) != 3 {
 		t.Errorf("labels %d, %d", f.Label(0), f.Label(1))
 	}
-	o.Classes = []string{"a", "b"}
-	if _, err := NewFolder(root, o); err == nil || !strings.Contains(err.Error(), "class folder") {
+	if none := f.Empty(); len(none) != 1 || none[0] != "a" {
+		t.Errorf("without pictures: %v", none)
+	}
+	o.Classes = []string{"a", "d"}
+	if _, err := NewFolder(root, o); err == nil || !strings.Contains(err.Error(), "(a, d): b, c\nhint: ") {
 		t.Errorf("unknown class: %v", err)
 	}
 }
