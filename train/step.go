@@ -276,7 +276,7 @@ func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err err
 		t.risk(ctx)
 	}
 	t.reached(voted)
-	if err := t.buckets(ctx, each); err != nil {
+	if err := t.eachBucket(ctx, each); err != nil {
 		return err
 	}
 	t.reached(reduced)
@@ -301,8 +301,8 @@ func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err err
 	return nil
 }
 
-// buckets enqueues work for each bucket as it lands, in plan order.
-func (t *Trainer) buckets(ctx context.Context, each func(npu.Stream, int) error) error {
+// eachBucket enqueues work for each bucket as it lands, in plan order.
+func (t *Trainer) eachBucket(ctx context.Context, each func(npu.Stream, int) error) error {
 	if err := t.stream.Record(t.marks.backward); err != nil {
 		return err
 	}
