@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -38,13 +39,13 @@ func (t *Trainer) emitStart() {
 	}
 	facts := []telemetry.Fact{
 		{Key: "device", Value: info.Name + " (" + info.Detail + ")"},
-		{Key: "model", Value: fmt.Sprintf("%d parameters, activations in %v", params, t.cfg.Compute)},
-		{Key: "data", Value: fmt.Sprintf("%s, %d samples", t.cfg.Data.Name(), t.cfg.Data.Len())},
+		{Key: "model", Value: fmt.Sprintf("%s parameters, activations in %v", amount.Count(params), t.cfg.Compute)},
+		{Key: "data", Value: fmt.Sprintf("%s, %s samples", t.cfg.Data.Name(), amount.Count(t.cfg.Data.Len()))},
 		{Key: "batch", Value: fmt.Sprintf("%s%d = %d a rank × %d accumulated × %d ranks over %s", batchOf(items, t.cfg.Batch*t.cfg.Accumulate*t.comm.Size()), t.cfg.Batch*t.cfg.Accumulate*t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
-		{Key: "steps", Value: fmt.Sprintf("%d, %d an epoch", t.total, t.perEpoch)},
+		{Key: "steps", Value: fmt.Sprintf("%s, %s an epoch", amount.Count(t.total), amount.Count(t.perEpoch))},
 		{Key: "optimizer", Value: t.cfg.Optim.String()},
-		{Key: "buckets", Value: fmt.Sprintf("%d, %.1f MiB", len(t.eng.Buckets()), float64(t.eng.Plan().Bytes)/(1<<20))},
-		{Key: "memory", Value: fmt.Sprintf("%.0f MiB planned", float64(t.planned())/(1<<20))},
+		{Key: "buckets", Value: fmt.Sprintf("%d, %s", len(t.eng.Buckets()), amount.Bytes(t.eng.Plan().Bytes))},
+		{Key: "memory", Value: amount.Bytes(t.planned()) + " planned"},
 		{Key: "started in", Value: time.Since(t.began).Round(time.Millisecond).String()},
 	}
 	t.emit(telemetry.RunStart{

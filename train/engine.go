@@ -10,6 +10,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/self"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 )
@@ -126,7 +127,7 @@ func (t *Trainer) bind() error {
 		need = max(need, t.eval.prog.Scratch())
 	}
 	if t.scratch, err = t.dev.Alloc(need); err != nil {
-		return fmt.Errorf("train: %d MiB of activations on %s: %w\nhint: a smaller batch, or bf16", need>>20, t.dev.Info().Name, err)
+		return fmt.Errorf("train: %s of activations on %s: %w\nhint: a smaller batch, or bf16", amount.Bytes(need), t.dev.Info().Name, err)
 	}
 	t.train.prog.Group(t.groups(t.eng.Plan()))
 	mem, err := t.memory(t.train)

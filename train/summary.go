@@ -10,6 +10,7 @@ import (
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/graph/plan"
+	"github.com/gotrain/gotrain/internal/amount"
 )
 
 // Summary is what a run will be, without running it.
@@ -264,6 +265,6 @@ func (p pretend) Size() int { return p.size }
 
 // String prints the totals, for logs.
 func (s *Summary) String() string {
-	return fmt.Sprintf("%d parameters, %.1f GFLOP a micro-batch, %.0f MiB a rank, %d buckets, %d steps", s.Params,
-		float64(s.ForwardFLOP+s.BackwardFLOP)/1e9, float64(s.Total())/(1<<20), len(s.Buckets), s.Steps)
+	return fmt.Sprintf("%s parameters, %s a micro-batch, %s a rank, %d buckets, %s steps", amount.Count(s.Params),
+		amount.FLOP(s.ForwardFLOP+s.BackwardFLOP), amount.Bytes(s.Total()), len(s.Buckets), amount.Count(s.Steps))
 }

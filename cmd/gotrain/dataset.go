@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/recipes/assemble"
 	"github.com/gotrain/gotrain/train"
@@ -44,7 +45,7 @@ func describeData(ctx context.Context, r *recipes.Recipe, files bool) (string, e
 	}
 	held := ""
 	if cfg.Eval != nil {
-		held = fmt.Sprintf(" and %d held-out", cfg.Eval.Len())
+		held = fmt.Sprintf(" and %s held-out", amount.Count(cfg.Eval.Len()))
 	}
-	return fmt.Sprintf("%d training%s samples %s, global batch %d on %d ranks", cfg.Data.Len(), held, what, r.GlobalBatch(ranks), ranks), nil
+	return fmt.Sprintf("%s training%s samples %s, global batch %s on %d ranks", amount.Count(cfg.Data.Len()), held, what, amount.Count(r.GlobalBatch(ranks)), ranks), nil
 }

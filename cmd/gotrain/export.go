@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
@@ -121,7 +122,7 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 	if n := len(r.Files); n > 1 {
 		files = fmt.Sprintf("%d files", n)
 	}
-	_, err = fmt.Fprintf(a.out, "%s: %s as %s, %s parameters in %d tensors, %s, %s in %v\n", r.Path, m.Format(), r.Format, thousands(r.Params), r.Tensors, r.DType, files+", "+mib(r.Bytes),
+	_, err = fmt.Fprintf(a.out, "%s: %s as %s, %s parameters in %d tensors, %s, %s in %v\n", r.Path, m.Format(), r.Format, amount.Count(r.Params), r.Tensors, r.DType, files+", "+amount.Bytes(r.Bytes),
 		time.Since(begin).Round(10*time.Millisecond))
 	return err
 }
@@ -143,7 +144,7 @@ func (a *app) progress(what string) func(done, total int64) {
 	return func(done, total int64) {
 		if now := time.Now(); now.Sub(last) > 3*time.Second {
 			last = now
-			fmt.Fprintf(a.err, "%s %s of %s (%d %%)\n", what, mib(done), mib(total), 100*done/max(total, 1))
+			fmt.Fprintf(a.err, "%s %s of %s (%d %%)\n", what, amount.Bytes(done), amount.Bytes(total), 100*done/max(total, 1))
 		}
 	}
 }

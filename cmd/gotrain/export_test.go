@@ -36,10 +36,10 @@ func TestExportAndInspect(t *testing.T) {
 	for _, c := range []struct {
 		args, out, shows string
 	}{
-		{"--from " + stories + " --format llama2c --to " + bin, "hf as llama2c, 260,032 parameters in 47 tensors, F32, 1 file, 1.01 MiB", "llama2c v0"},
+		{"--from " + stories + " --format llama2c --to " + bin, "hf as llama2c, 260,032 parameters in 47 tensors, F32, 1 file, 1.0 MiB", "llama2c v0"},
 		{"--from " + bin + " --format meta --to " + meta, "llama2c v0 as meta, 260,032 parameters in 47 tensors, F32, 2 files", "meta"},
 		{"--from " + meta + " --format hf --tokenizer " + tok + " --to " + hf, "meta as hf, 260,032 parameters in 47 tensors, F32, 4 files", "hf"},
-		{"--from " + hf + " --format hf --force --dtype bf16 --to " + filepath.Join(dir, "half"), "BF16, 4 files, 0.50", "hf"},
+		{"--from " + hf + " --format hf --force --dtype bf16 --to " + filepath.Join(dir, "half"), "BF16, 4 files, 513.3 KiB", "hf"},
 	} {
 		out, errs, code := cli(t, append([]string{"export"}, strings.Fields(c.args)...)...)
 		if code != 0 || errs != "" || !strings.Contains(out, c.out) {

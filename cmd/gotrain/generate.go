@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 	"github.com/gotrain/gotrain/train/data"
@@ -124,7 +125,7 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 	}
 	defer g.Close()
 	info := g.Info()
-	fmt.Fprintf(a.err, "%s, %d parameters in %s on %s (%s), ready in %v\n", m.Format(), m.Config().Params(), f.dtype, info.Name, info.Detail, time.Since(begin).Round(time.Millisecond))
+	fmt.Fprintf(a.err, "%s, %s parameters in %s on %s (%s), ready in %v\n", m.Format(), amount.Count(m.Config().Params()), f.dtype, info.Name, info.Detail, time.Since(begin).Round(time.Millisecond))
 
 	w := writer{f: f, t: t, texts: texts, out: bufio.NewWriter(a.text()), live: len(prompts) == 1 && !f.asJSON}
 	stats, err := w.write(ctx, g, prompts)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/train/checkpoint/tfjs"
 )
 
@@ -32,7 +33,7 @@ to. The result is for model.version = "v1" and model.norm_eps = 1e-3, and for pi
 		RunE: func(c *cobra.Command, args []string) error {
 			size, err := importTFJS(c.Context(), args[0], args[1])
 			if err == nil {
-				_, err = fmt.Fprintf(a.out, "%s: %s\n", args[1], mib(size))
+				_, err = fmt.Fprintf(a.out, "%s: %s\n", args[1], amount.Bytes(size))
 			}
 			return err
 		},

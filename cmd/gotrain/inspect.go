@@ -13,6 +13,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/internal/amount"
 )
 
 func (a *app) inspectCmd() *cobra.Command {
@@ -87,8 +88,8 @@ func (in *weightsInspection) print(out io.Writer, tensors bool) error {
 	for _, t := range slices.Sorted(maps.Keys(in.DTypes)) {
 		types = append(types, fmt.Sprintf("%d of %s", in.DTypes[t], t))
 	}
-	fmt.Fprintf(w, "parameters\t%s\n", thousands(in.Parameters))
-	fmt.Fprintf(w, "tensors\t%s, %s\n", strings.Join(types, ", "), mib(in.Bytes))
+	fmt.Fprintf(w, "parameters\t%s\n", amount.Count(in.Parameters))
+	fmt.Fprintf(w, "tensors\t%s, %s\n", strings.Join(types, ", "), amount.Bytes(in.Bytes))
 	w.Flush()
 	if tensors {
 		fmt.Fprintln(out)
@@ -111,12 +112,12 @@ func printLlama(w io.Writer, c llama.Config, size string) {
 	if c.Tied {
 		last = "the last layer is the embedding"
 	}
-	fmt.Fprintf(w, "vocabulary\t%s, %s\n", thousands(int64(c.Vocab)), last)
+	fmt.Fprintf(w, "vocabulary\t%s, %s\n", amount.Count(c.Vocab), last)
 	rope := ""
 	if s := c.Scaling; s.On() {
-		rope = fmt.Sprintf(", scaled by %g from %s", s.Factor, thousands(int64(s.Original)))
+		rope = fmt.Sprintf(", scaled by %g from %s", s.Factor, amount.Count(s.Original))
 	}
-	fmt.Fprintf(w, "context\t%s, rope theta %g%s\n", thousands(int64(c.Context)), c.Theta, rope)
+	fmt.Fprintf(w, "context\t%s, rope theta %g%s\n", amount.Count(c.Context), c.Theta, rope)
 	fmt.Fprintf(w, "norm eps\t%g\n", c.NormEps)
 	fmt.Fprintf(w, "ids\tbegin %d, end %d\n", c.BOS, c.EOS)
 }
@@ -130,7 +131,7 @@ func (in *inspection) print(out io.Writer, tensors bool) error {
 			if o.Error != "" {
 				state = "unusable: " + o.Error
 			}
-			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", o.Name, o.Time.UTC().Format(time.DateTime), mib(o.Bytes), state)
+			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", o.Name, o.Time.UTC().Format(time.DateTime), amount.Bytes(o.Bytes), state)
 		}
 		w.Flush()
 		fmt.Fprintln(out)
@@ -138,7 +139,7 @@ func (in *inspection) print(out io.Writer, tensors bool) error {
 	s := in.State
 	fmt.Fprintf(w, "checkpoint\t%s\n", in.Path)
 	fmt.Fprintf(w, "written\t%s UTC by gotrain %s\n", s.Time.UTC().Format(time.DateTime), s.Version)
-	fmt.Fprintf(w, "place\tstep %d, epoch %d, %s samples seen\n", s.Step, s.Epoch, thousands(s.Samples))
+	fmt.Fprintf(w, "place\tstep %d, epoch %d, %s samples seen\n", s.Step, s.Epoch, amount.Count(s.Samples))
 	fmt.Fprintf(w, "ranks\t%d, micro-batch %d, accumulation %d\n", s.World, s.MicroBatch, s.Accumulation)
 	for _, name := range sorted(s.Metrics) {
 		fmt.Fprintf(w, "%s\t%.6g\n", name, s.Metrics[name])
@@ -151,9 +152,9 @@ func (in *inspection) print(out io.Writer, tensors bool) error {
 	for _, f := range in.Files {
 		what := ""
 		if len(f.Tensors) > 0 {
-			what = fmt.Sprintf("%d tensors, %s elements", len(f.Tensors), thousands(f.Elements))
+			what = fmt.Sprintf("%d tensors, %s elements", len(f.Tensors), amount.Count(f.Elements))
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Name, mib(f.Bytes), what)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Name, amount.Bytes(f.Bytes), what)
 	}
 	w.Flush()
 	if tensors {

@@ -155,7 +155,7 @@ func TestSeveralMachines(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	out, errs, code := cli(t, "validate", "quickstart", "-n", "1", "--set", "train.batch_per_rank=2")
-	if code != 0 || out != "quickstart.toml is valid: 2000 training and 500 held-out samples of 10 classes, global batch 2 on 1 ranks\n" ||
+	if code != 0 || out != "quickstart.toml is valid: 2,000 training and 500 held-out samples of 10 classes, global batch 2 on 1 ranks\n" ||
 		errs != "warning: train.batch_per_rank: batch norm over 2 samples is very noisy\n" {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
@@ -164,7 +164,7 @@ func TestValidate(t *testing.T) {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	for args, want := range map[string]string{
-		"quickstart": `"valid": true, "problems": [], "warnings": [], "data": "2000 training and 500 held-out samples of 10 classes, global batch 50 on 2 ranks" }`,
+		"quickstart": `"valid": true, "problems": [], "warnings": [], "data": "2,000 training and 500 held-out samples of 10 classes, global batch 50 on 2 ranks" }`,
 		"quickstart --no-data --set optim.lrr=1 --set train.ranks=0": `"valid": false, "problems": [ { "file": "--set", "key": "optim.lrr", "message": "unknown key", "hint": "did you mean \"lr\"?" }, ` +
 			`{ "file": "--set", "key": "train.ranks", "message": "must be at least 1, got 0" } ], "warnings": [] }`,
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 )
@@ -74,19 +75,19 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 		fmt.Fprintf(w, "data\t%s\n", s.Assumed.Why)
 		fmt.Fprintf(w, "assumed\t%s\n", strings.Join(s.Assumed.Counts, ", "))
 	}
-	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", thousands(s.Params), thousands(s.Trained), thousands(s.States))
-	fmt.Fprintf(w, "batch\t%d = %d a rank x %d accumulated x %d ranks\n", s.GlobalBatch, r.Train.Batch, r.Train.Accumulate, s.World)
+	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", amount.Count(s.Params), amount.Count(s.Trained), amount.Count(s.States))
+	fmt.Fprintf(w, "batch\t%s = %d a rank x %d accumulated x %d ranks\n", amount.Count(s.GlobalBatch), r.Train.Batch, r.Train.Accumulate, s.World)
 	if s.StepsPerPass > 0 {
-		fmt.Fprintf(w, "steps\t%s, %s an epoch\n", thousands(int64(s.Steps)), thousands(int64(s.StepsPerPass)))
+		fmt.Fprintf(w, "steps\t%s, %s an epoch\n", amount.Count(s.Steps), amount.Count(s.StepsPerPass))
 	} else {
-		fmt.Fprintf(w, "steps\t%s; the steps of an epoch are not known\n", thousands(int64(s.Steps)))
+		fmt.Fprintf(w, "steps\t%s; the steps of an epoch are not known\n", amount.Count(s.Steps))
 	}
-	fmt.Fprintf(w, "arithmetic\t%.2f GFLOP a micro-batch: %.2f forward, %.2f backward\n", giga(s.ForwardFLOP+s.BackwardFLOP), giga(s.ForwardFLOP), giga(s.BackwardFLOP))
+	fmt.Fprintf(w, "arithmetic\t%s a micro-batch: %s forward, %s backward\n", amount.FLOP(s.ForwardFLOP+s.BackwardFLOP), amount.FLOP(s.ForwardFLOP), amount.FLOP(s.BackwardFLOP))
 	if s.Predicted > 0 {
 		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", round(s.Predicted),
 			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, long(s.Predicted.Seconds()*float64(s.Steps)))
 		if s.Traffic > 0 {
-			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (f32, ring)\n", mib(s.Traffic))
+			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (f32, ring)\n", amount.Bytes(s.Traffic))
 		}
 	} else {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")
@@ -94,9 +95,9 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	if c := s.Recompute; c != nil {
 		part := 100 * float64(c.ExtraFLOP) / float64(s.ForwardFLOP+s.BackwardFLOP)
 		if c.On {
-			fmt.Fprintf(w, "recompute\tlayer: activations take %s; with none %s and %.0f %% less arithmetic\n", mib(c.Again), mib(c.Kept), part)
+			fmt.Fprintf(w, "recompute\tlayer: activations take %s; with none %s and %.0f %% less arithmetic\n", amount.Bytes(c.Again), amount.Bytes(c.Kept), part)
 		} else {
-			fmt.Fprintf(w, "recompute\tnone: activations take %s; with layer %s and %.0f %% more arithmetic\n", mib(c.Kept), mib(c.Again), part)
+			fmt.Fprintf(w, "recompute\tnone: activations take %s; with layer %s and %.0f %% more arithmetic\n", amount.Bytes(c.Kept), amount.Bytes(c.Again), part)
 		}
 	}
 	w.Flush()
@@ -104,13 +105,13 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	fmt.Fprintln(a.out, "\nmemory of a rank")
 	for _, m := range s.Memory {
 		if !m.Shared {
-			fmt.Fprintf(w, "  %s\t%s\n", m.What, mib(m.Bytes))
+			fmt.Fprintf(w, "  %s\t%s\n", m.What, amount.Bytes(m.Bytes))
 		}
 	}
-	fmt.Fprintf(w, "  total\t%s\n", mib(s.Total()))
+	fmt.Fprintf(w, "  total\t%s\n", amount.Bytes(s.Total()))
 	for _, m := range s.Memory {
 		if m.Shared {
-			fmt.Fprintf(w, "  beside it, mapped: %s\t%s\n", m.What, mib(m.Bytes))
+			fmt.Fprintf(w, "  beside it, mapped: %s\t%s\n", m.What, amount.Bytes(m.Bytes))
 		}
 	}
 	w.Flush()
@@ -121,7 +122,7 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 
 	fmt.Fprintln(a.out, "\nwhere the time goes, by kind of op")
 	for _, k := range s.Kinds {
-		fmt.Fprintf(w, "  %s\t%d\t%.2f GFLOP\t%s\n", k.Kind, k.Count, giga(k.FLOP), mib(k.Bytes))
+		fmt.Fprintf(w, "  %s\t%d\t%s\t%s\n", k.Kind, k.Count, amount.FLOP(k.FLOP), amount.Bytes(k.Bytes))
 	}
 	w.Flush()
 
@@ -147,10 +148,10 @@ func printBuckets(w io.Writer, all []train.BucketItem) {
 			continue
 		}
 		if skipped > 0 {
-			fmt.Fprintf(w, "  …\t%s\tin %d more\t--json lists them\n", mib(bytes), skipped)
+			fmt.Fprintf(w, "  …\t%s\tin %d more\t--json lists them\n", amount.Bytes(bytes), skipped)
 			skipped = 0
 		}
-		fmt.Fprintf(w, "  %d\t%s\t%d parameters\t%s\n", i, mib(b.Bytes), len(b.Params), span(b.Params))
+		fmt.Fprintf(w, "  %d\t%s\t%d parameters\t%s\n", i, amount.Bytes(b.Bytes), len(b.Params), span(b.Params))
 	}
 }
 
@@ -193,23 +194,4 @@ func bar(x, top float64) string {
 		return ""
 	}
 	return strings.Repeat("▪", int(40*x/top+0.5))
-}
-
-func giga(n int64) float64 { return float64(n) / 1e9 }
-
-// mib writes a number of bytes in MiB, with more digits where there is less.
-func mib(n int64) string {
-	if n < 10<<20 {
-		return fmt.Sprintf("%.3g MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-}
-
-// thousands writes 25557032 as 25,557,032.
-func thousands(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

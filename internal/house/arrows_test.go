@@ -41,16 +41,16 @@ var arrows = map[string]string{
 	"train/dirlock":              "",
 	"train/foreign":              "",
 	"train/generate":             "npu graph graph/models/llama",
-	"train/checkpoint/...":       "optim train/checkpoint/... train/foreign",
+	"train/checkpoint/...":       "optim train/checkpoint/... train/foreign internal/amount",
 	"train/checkpoint/llamafile": "graph/models/llama train/checkpoint/... train/foreign",
-	"train/telemetry":            "ddp/launch train/foreign",
-	"train":                      "npu ddp/... optim graph graph/op graph/plan train/...", // it meets devices and models as interfaces only
+	"train/telemetry":            "ddp/launch train/foreign internal/amount",
+	"train":                      "npu ddp/... optim graph graph/op graph/plan train/... internal/amount", // it meets devices and models as interfaces only
 
 	"recipes":          "ddp/launch train/foreign",
 	"recipes/data":     "train/data",
-	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes recipes/data",
+	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes recipes/data internal/amount",
 
-	"cmd/...":      "npu/... ddp/... optim graph/... train/... recipes/... internal/notices",
+	"cmd/...":      "npu/... ddp/... optim graph/... train/... recipes/... internal/...",
 	"examples/...": "npu/... ddp/... optim graph/... train/... recipes/...",
 	"bench/...":    "npu/... ddp/... optim graph/... train/... recipes/... bench/shapes",
 	"internal/...": "",

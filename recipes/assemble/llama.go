@@ -8,6 +8,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
@@ -197,7 +198,7 @@ func llamaFiles(r *recipes.Recipe, c *train.Config) error {
 
 func llamaSample(r *recipes.Recipe, _ data.Source) (string, error) {
 	n, err := Sequence(r)
-	return fmt.Sprintf("of %d tokens", n), err
+	return "of " + amount.Count(n) + " tokens", err
 }
 
 // llamaPlanned lets the weights go that the run starts from, unless only they say what the model is.
@@ -215,5 +216,5 @@ func llamaPlanned(r *recipes.Recipe) (taken, lacks []string) {
 	if c, err := llamaConfig(r, text.Info{}); err != nil && c.Vocab == 0 {
 		lacks = append(lacks, "the size of the vocabulary (llama.vocab)")
 	}
-	return []string{fmt.Sprintf("sequences of %d tokens", n)}, lacks
+	return []string{"sequences of " + amount.Count(n) + " tokens"}, lacks
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 )
@@ -37,7 +38,7 @@ func Plan(r *recipes.Recipe, rank Rank, blind bool) (train.Config, *Assumed, err
 	epochs := d.Published > 0
 	switch {
 	case epochs:
-		taken = append(taken, fmt.Sprintf("data.published_samples = %d", d.Published))
+		taken = append(taken, "data.published_samples = "+amount.Count(d.Published))
 	case inEpochs(r):
 		lacks = append(lacks, "the number of training samples (--samples N, or data.published_samples in the recipe)")
 	}

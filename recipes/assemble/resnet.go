@@ -5,6 +5,7 @@ import (
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models/resnet"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/data"
@@ -60,12 +61,12 @@ func resnetSamples(r *recipes.Recipe, n int) (data.Source, error) {
 
 func resnetSample(r *recipes.Recipe, src data.Source) (string, error) {
 	n, err := Classes(r, src)
-	return fmt.Sprintf("of %d classes", n), err
+	return "of " + amount.Count(n) + " classes", err
 }
 
 func resnetPlanned(r *recipes.Recipe) (taken, lacks []string) {
 	if n := r.Model.Classes; n > 0 {
-		taken = append(taken, fmt.Sprintf("model.classes = %d", n))
+		taken = append(taken, "model.classes = "+amount.Count(n))
 	} else {
 		lacks = append(lacks, "the number of classes (--classes N, or model.classes in the recipe)")
 	}

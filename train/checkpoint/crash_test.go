@@ -292,7 +292,7 @@ func TestFullDisk(t *testing.T) {
 	fs.FreeBytes = 1000
 	from = len(fs.Trace)
 	_, err := s.Save(ctx, content(4, "new"))
-	if !errors.Is(err, checkpoint.ErrNoSpace) || !strings.Contains(err.Error(), "MiB are free") {
+	if !errors.Is(err, checkpoint.ErrNoSpace) || !strings.Contains(err.Error(), " are free") {
 		t.Errorf("1000 bytes free: error %v", err)
 	}
 	if len(fs.Trace) != from {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
@@ -111,9 +112,7 @@ func (s *Store) checkFree(c Content, state []byte) error {
 		return nil // not known; the writes will tell
 	}
 	if have < need {
-		return fmt.Errorf("%w: it takes %.1f MiB, and %.1f MiB are free", ErrNoSpace, mib(need), mib(have))
+		return fmt.Errorf("%w: it takes %s, and %s are free", ErrNoSpace, amount.Bytes(need), amount.Bytes(have))
 	}
 	return nil
 }
-
-func mib(n int64) float64 { return float64(n) / (1 << 20) }

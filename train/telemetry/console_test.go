@@ -45,16 +45,16 @@ func TestConsoleLines(t *testing.T) {
 	want := `gotrain 1.0: resnet50
   device  cpu, 2 threads
   batch   32
-[Node 0, Rank 0/2] Step 1/100: loss=2.3026 lr=0.1 npu_util=97.1% throughput=123.4 samples/s comm_time=0.012s compute_time=0.345s wait=0.001s data_time=0.000s step_time=0.400s mem=1.50GiB mfu=41.0% grad_norm=1.25 epoch=0.01 top1=0.25
-[Node 0, Rank 0/2] Step 2/100: loss=NaN lr=0.1 npu_util=97.1% throughput=123.4 samples/s comm_time=0.012s compute_time=0.345s wait=0.001s data_time=0.000s step_time=0.400s mem=1.50GiB mfu=41.0% grad_norm=1.25 scale=65536 epoch=0.01 top1=0.25 skipped=true
+[Node 0, Rank 0/2] Step 1/100: loss=2.3026 lr=0.1 npu_util=97.1% throughput=123.4 samples/s comm_time=0.012s compute_time=0.345s wait=0.001s data_time=0.000s step_time=0.400s mem=1.5GiB mfu=41.0% grad_norm=1.25 epoch=0.01 top1=0.25
+[Node 0, Rank 0/2] Step 2/100: loss=NaN lr=0.1 npu_util=97.1% throughput=123.4 samples/s comm_time=0.012s compute_time=0.345s wait=0.001s data_time=0.000s step_time=0.400s mem=1.5GiB mfu=41.0% grad_norm=1.25 scale=65536 epoch=0.01 top1=0.25 skipped=true
 [Node 0, Rank 0/2] Step 3/100: loss=- lr=- npu_util=- throughput=- comm_time=- compute_time=- wait=- data_time=- step_time=- mem=- mfu=- grad_norm=- epoch=-
 [Node 0, Rank 0/2] Eval after step 2: loss=2 tokens=3 time=-
 [Node 0, Rank 0/2] Eval val after step 3: loss=1.5 top1=0.5 items=500/500 time=3.2s
 [Node 0, Rank 0/2] Epoch 1 done at step 3: loss=2 samples=96 time=60.0s
-[Node 0, Rank 0/2] Checkpoint of step 3: path=runs/x/step-00000003 size=0.20GiB time=0.50s
+[Node 0, Rank 0/2] Checkpoint of step 3: path=runs/x/step-00000003 size=204.0MiB time=0.50s
 warning: checkpoint: step 4 was not saved: no space left
 warning: the disk is slow
-done: steps=100 time=1h02m throughput=120.0 samples/s peak_mem=2.00GiB
+done: steps=100 time=1h02m throughput=120.0 samples/s peak_mem=2.0GiB
 learned: loss 2.3 in step 1, 1.5 on held-out data at the end; top1 0.5
 failed after step 7: rank 1 is gone
 `

@@ -2,8 +2,10 @@ package telemetry
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
@@ -46,12 +48,11 @@ func (l *line) seconds(key string, v Value) { l.num(key, v, 'f', 3, "s", 7) }
 func (l *line) percent(key string, v Value) { l.num(key, v.Times(100), 'f', 1, "%", 6) }
 
 func (l *line) bytes(key string, v Value) {
-	const gib = 1 << 30
-	if v.OK && v.X < gib/10 {
-		l.num(key, v.Times(1.0/(1<<20)), 'f', 1, "MiB", 8)
+	if !v.Finite() {
+		l.num(key, v, 'g', 5, "", 8)
 		return
 	}
-	l.num(key, v.Times(1.0/gib), 'f', 2, "GiB", 8)
+	l.raw(key, strings.ReplaceAll(amount.Bytes(int64(v.X)), " ", ""), 8) // as everywhere, but fields end at a blank
 }
 
 // end is the finished line, without the blanks that padding left at its end.
