@@ -34,6 +34,7 @@ type Builder struct {
 	training    bool
 	unreachedOK bool
 	onParam     []func(*Param) error
+	bounds      []Bound
 	warn        func(string)
 	warned      map[string]bool
 
@@ -220,7 +221,7 @@ func validName(s string) bool {
 // Desc is dtype and shape of a node; after an error that of the placeholder, which has rank 8, so that a model may index the shape.
 func (b *Builder) Desc(n *Node) npu.Desc {
 	if b.err == nil && n == nil {
-		b.Failf("the shape of a nil node was asked for")
+		b.Failf("the shape of a %w was asked for\nhint: %s", ErrNil, nilHint)
 	}
 	if b.err == nil {
 		d, err := descOf(n)

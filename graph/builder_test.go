@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 		"raw op: no": func(b *graph.Builder, x *graph.Node) {
 			b.Raw(func() (*graph.Node, error) { return nil, errors.New("no") })
 		},
-		"result of a raw op is nil": func(b *graph.Builder, x *graph.Node) { b.Raw(func() (*graph.Node, error) { return nil, nil }) },
+		"result of a raw op is a nil node": func(b *graph.Builder, x *graph.Node) { b.Raw(func() (*graph.Node, error) { return nil, nil }) },
 		"called within Raw": func(b *graph.Builder, x *graph.Node) {
 			b.Raw(func() (*graph.Node, error) { return b.Relu(x), nil })
 		},

@@ -134,7 +134,7 @@ func (b *Builder) owns(n *Node, what string) bool {
 	switch {
 	case b.err != nil:
 	case n == nil:
-		b.Failf("%s is nil\nhint: a raw Gorgonia op failed and its error was not looked at? wrap it in Builder.Raw", what)
+		b.Failf("%s is a %w\nhint: %s", what, ErrNil, nilHint)
 	case n.Graph() != b.g:
 		b.Failf("%s, %q, belongs to another graph", what, n.Name())
 	case n == b.placeholder:

@@ -137,7 +137,7 @@ func (c *checker) run() {
 func (c *checker) data() {
 	d := &c.r.Data
 	if d.Kind != "synthetic" && d.Root == "" {
-		c.bad("data.root", `a folder such as "/data/imagenet", or a bundled data set such as "flowers"`, "is needed for data.kind = %q", d.Kind)
+		c.bad("data.root", `set it in section [data] or by --set data.root=FOLDER: a folder such as "/data/imagenet", or a bundled data set such as "flowers"`, "is needed for data.kind = %q", d.Kind)
 	}
 	if d.ImageSize == 0 && (d.Kind == "imagefolder" || d.Kind == "synthetic") {
 		c.bad("data.image_size", "224 is usual", "must be above 0 for data.kind = %q", d.Kind)
@@ -179,6 +179,23 @@ func (c *checker) data() {
 			c.bad("data.std", "", "must be above 0, got %g", s)
 			break
 		}
+	}
+	c.pixelScale("data.mean", d.Mean)
+	c.pixelScale("data.std", d.Std)
+}
+
+// pixelScale refuses numbers that are meant for pixels from 0 to 255: pixels are 0 to 1, so neither their mean nor their deviation exceeds 1.
+func (c *checker) pixelScale(key string, v []float64) {
+	for _, x := range v {
+		if x <= 1 {
+			continue
+		}
+		scaled := make([]string, len(v))
+		for i, y := range v {
+			scaled[i] = strconv.FormatFloat(y/255, 'g', 3, 64)
+		}
+		c.bad(key, fmt.Sprintf("pixel values are 0 to 1; of 0 to 255 this would be [%s]", strings.Join(scaled, ", ")), "must be at most 1, got %g", x)
+		return
 	}
 }
 

@@ -26,8 +26,29 @@ func (r *Recipe) resolve() {
 	r.resolvePaths()
 }
 
-// settle lets an override of one key of a pair win over the other one in the file: --set run.steps=10 shortens a run that counts epochs.
+// switches are keys that turn off what other keys ask for.
+var switches = map[string][]string{
+	"eval.enabled":       {"eval.every_epochs", "eval.every_steps"},
+	"checkpoint.enabled": {"checkpoint.every_epochs", "checkpoint.every_steps"},
+}
+
+// settle lets an override of one key win over what the file says beside it: --set run.steps=10 shortens a run that counts epochs, and --set eval.enabled=false
+// turns off evaluations that the file asks for.
 func (r *Recipe) settle() {
+	drop := func(key string) {
+		byKey[key].in(r).SetZero()
+		delete(r.origin.at, key)
+	}
+	for key, asks := range switches {
+		if r.origin.at[key].file != "--set" || byKey[key].in(r).Bool() {
+			continue
+		}
+		for _, k := range asks {
+			if at := r.origin.at[k]; at.file != "--set" && at.file != "" {
+				drop(k)
+			}
+		}
+	}
 	for _, p := range pairs {
 		a, b := r.origin.at[p[0]], r.origin.at[p[1]]
 		for _, loser := range []struct {
@@ -35,9 +56,7 @@ func (r *Recipe) settle() {
 			mine, winners place
 		}{{p[1], b, a}, {p[0], a, b}} {
 			if loser.winners.file == "--set" && loser.mine.file != "--set" && loser.mine.file != "" {
-				v := byKey[loser.key].in(r)
-				v.SetZero()
-				delete(r.origin.at, loser.key)
+				drop(loser.key)
 			}
 		}
 	}

@@ -90,6 +90,7 @@ type Data struct {
 	Decoder         string    `toml:"decoder" default:"auto" oneof:"auto|turbo|go" doc:"JPEG decoder. auto: libjpeg-turbo where it can be loaded, else Go's, which is several times slower."`
 	Workers         int       `toml:"workers_per_rank" default:"0" min:"0" max:"256" doc:"Goroutines that load samples; 0: chosen by the number of cores."`
 	MaxMegapixels   float64   `toml:"max_megapixels" default:"89" over:"0" max:"4096" doc:"Larger pictures are refused by their header, before memory is taken."`
+	EXIFOrientation bool      `toml:"exif_orientation" default:"false" doc:"imagefolder: turn pictures as their EXIF orientation says. false: as they are stored, which is what torchvision's ImageFolder does; the run warns where that makes a difference."`
 	Shuffle         bool      `toml:"shuffle" default:"true" doc:"Take training samples in a new random order each epoch."`
 	Tail            string    `toml:"tail" default:"drop" oneof:"drop|pad" doc:"Last samples of an epoch that do not fill a batch on every rank. drop: left out, other ones each epoch. pad: the batch is filled up with rows that do not count."`
 	BadFiles        string    `toml:"bad_files" default:"error" oneof:"error|skip" doc:"A sample that cannot be read. error: the run ends and names it. skip: it is named and left out."`

@@ -87,7 +87,7 @@ func (r *Recipe) unused(key string) string {
 		{r.Data.BadFiles, "data.bad_files", map[string][]string{"skip": {"data.bad_file_limit"}}},
 		{r.Data.Kind, "data.kind", map[string][]string{
 			"synthetic":   {"data.synthetic_samples", "data.synthetic_eval_samples", "text.sequence"},
-			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.max_megapixels", "data.eval_resize_pixels"},
+			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.exif_orientation", "data.max_megapixels", "data.eval_resize_pixels"},
 			"idx":         {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
 			"text":        append([]string{"data.root", "data.train_split", "data.eval_split"}, keysOf("text")...),
 			"tokens":      {"data.root", "data.train_split", "data.eval_split", "text.tokenizer", "text.sequence", "text.documents_apart"},

@@ -132,6 +132,9 @@ func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *held) error 
 	if err := p.whole(b); err != nil {
 		return err
 	}
+	if err := p.within(b, t.cfg.Eval); err != nil {
+		return err
+	}
 	if err := p.copyIn(t.stream, b); err != nil {
 		return err
 	}

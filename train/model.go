@@ -2,6 +2,7 @@ package train
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,6 +74,9 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	}
 	out := m(b, in)
 	if err := b.Err(); err != nil {
+		if errors.Is(err, graph.ErrNil) {
+			err = fmt.Errorf("%w\nhint: the inputs of this model are the fields of a batch: %s", err, fieldList(fields))
+		}
 		return nil, err
 	}
 	if out.Loss == nil {

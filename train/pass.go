@@ -14,15 +14,16 @@ import (
 
 // pass is a compiled network with its inputs and outputs: one for training, one for evaluation.
 type pass struct {
-	net   *network
-	prog  *graph.Program
-	rows  int
-	in    []npu.Ptr // by field of the source; nil where the network does not read it
-	scale npu.Ptr   // the loss scale, nil where there is none
-	seed  npu.Ptr   // the dropout seed, nil where there is none
-	out   []outPtr  // loss, count (if counted), metrics
-	host  []byte    // room for one copy of the outputs per micro-batch, 8 bytes each
-	ready npu.Event // outputs have reached the host
+	net    *network
+	prog   *graph.Program
+	rows   int
+	in     []npu.Ptr      // by field of the source; nil where the network does not read it
+	scale  npu.Ptr        // the loss scale, nil where there is none
+	seed   npu.Ptr        // the dropout seed, nil where there is none
+	out    []outPtr       // loss, count (if counted), metrics
+	host   []byte         // room for one copy of the outputs per micro-batch, 8 bytes each
+	bounds []*graph.Bound // by field: what it may hold; nil: anything
+	ready  npu.Event      // outputs have reached the host
 }
 
 type outPtr struct {
@@ -54,8 +55,9 @@ func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
 		read = read || ok
 	}
 	if !read {
-		return fmt.Errorf("train: the model reads none of the fields of the data source\nhint: take them from Inputs by name")
+		return fmt.Errorf("train: the model reads none of the fields of the data source\nhint: take them from Inputs by name: %s", fieldList(fields))
 	}
+	p.findBounds(fields)
 	p.scale, _, _ = p.prog.Input(graph.LossScaleInput)
 	p.seed, _, _ = p.prog.Input(graph.SeedInput)
 	names := []string{lossOut}

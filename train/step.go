@@ -131,6 +131,9 @@ func (t *Trainer) take(ctx context.Context, r *report) error {
 	if err := t.train.whole(b); err != nil {
 		return err
 	}
+	if err := t.train.within(b, t.cfg.Data); err != nil {
+		return t.where(err)
+	}
 	return t.train.copyIn(t.stream, b)
 }
 

@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"time"
@@ -180,6 +181,9 @@ func Schedule(r *recipes.Recipe, globalBatch int) train.Schedule {
 		}
 		for _, e := range s.MilestonesEpochs {
 			c.Milestones = append(c.Milestones, steps(e))
+		}
+		if c.Warmup >= total && (s.WarmupEpochs > 0) == (r.Run.Steps > 0) { // in the same unit the recipe has been warned of already
+			slog.Warn("the run ends within its warm-up: the learning rate never reaches its peak", "steps", total, "warmup_steps", c.Warmup)
 		}
 		if c.Warmup >= total {
 			// The run ends within its warm-up (a quick try of a long recipe): the shape after it does not matter.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,10 +31,29 @@ func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
 		return train, eval, err
 	}
 	if train, err = open(r, root, d.TrainSplit, nil, true); err != nil || !r.Eval.Enabled {
-		return train, nil, err
+		return train, nil, missing(err, root, "data.train_split names the training part")
 	}
 	eval, err = open(r, root, d.EvalSplit, train.Classes(), false)
-	return train, eval, err
+	return train, eval, missing(err, root, "data.eval_split names the held-out part, and eval.enabled = false does without one")
+}
+
+// missing says what there is where a part of a data set is not there.
+func missing(err error, root, hint string) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var there []string
+	entries, _ := os.ReadDir(root)
+	for _, e := range entries {
+		if there = append(there, e.Name()); len(there) == 10 {
+			there = append(there, "…")
+			break
+		}
+	}
+	if len(there) > 0 {
+		hint += fmt.Sprintf("; %s holds %s", root, strings.Join(there, ", "))
+	}
+	return fmt.Errorf("%w\nhint: %s", err, hint)
 }
 
 // locate finds the folder of the data set.
@@ -98,6 +118,7 @@ func open(r *recipes.Recipe, root, split string, classes []string, training bool
 		return images.NewFolder(filepath.Join(root, split), images.FolderOptions{
 			Transform: transform(d, training), Norm: norm, Classes: classes, Decoder: images.Backend(d.Decoder),
 			MaxPixels: int(d.MaxMegapixels * 1e6), Warn: once(),
+			Orient: d.EXIFOrientation, Turned: turned,
 		})
 	case "idx":
 		pictures, labels, err := images.FindIDX(root, split)
@@ -123,6 +144,11 @@ func open(r *recipes.Recipe, root, split string, classes []string, training bool
 		return f.synthetic(r, n)
 	}
 	return nil, fmt.Errorf("recipes: data.kind = %q is not implemented", d.Kind)
+}
+
+// turned tells of pictures that are not used as a person sees them.
+func turned(path string) {
+	slog.Warn("pictures are used as they are stored, as torchvision's ImageFolder does, and the EXIF orientation of some turns them; data.exif_orientation = true applies it", "first", path)
 }
 
 // once passes on what is wrong with a file the first time that it is read.

@@ -15,6 +15,8 @@ import (
 func Classes(r *recipes.Recipe, src data.Source) (int, error) {
 	has := len(src.Classes())
 	switch n := r.Model.Classes; {
+	case has == 1 && n <= 1, n == 1:
+		return 0, fmt.Errorf("recipes: %s has one class, so there is nothing to learn\nhint: %s", src.Name(), oneClassHint(src))
 	case n == 0 && has == 0:
 		return 0, fmt.Errorf("recipes: model.classes is not set, and %s does not say how many classes it has\nhint: set model.classes", src.Name())
 	case n == 0:
@@ -24,6 +26,13 @@ func Classes(r *recipes.Recipe, src data.Source) (int, error) {
 	default:
 		return n, nil
 	}
+}
+
+func oneClassHint(src data.Source) string {
+	if names := src.Classes(); len(names) == 1 {
+		return fmt.Sprintf("the only class folder is %q; is data.root one level too high or too low? for a class that is to come, set model.classes", names[0])
+	}
+	return "set model.classes to at least 2"
 }
 
 // resnetModel is a ResNet with cross-entropy (smoothed in training only, so that losses of evaluations can be compared), top1, and top5 where there are

@@ -27,7 +27,7 @@ type badList struct {
 // add notes a failure; the result is the error that ends the run, or nil when the sample may be skipped.
 func (l *badList) add(index int, err error) error {
 	if l.limit <= 0 {
-		return fmt.Errorf("%w\nhint: mend or remove the file, or allow a number of bad samples to be skipped", err)
+		return fmt.Errorf("%w\nhint: mend or remove the file, or skip what is bad: data.bad_files = \"skip\" in a recipe, SkipBad in Go", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *badList) over() error {
 		}
 		fmt.Fprintf(&b, "\n  %v", s.Err)
 	}
-	return fmt.Errorf("data: %d bad samples in %s, more than the limit of %d:%s\nhint: mend or remove the files, or raise the limit",
+	return fmt.Errorf("data: %d bad samples in %s, more than the limit of %d:%s\nhint: mend or remove the files, or raise the limit: data.bad_file_limit in a recipe, SkipBad in Go",
 		len(l.seen), l.source, l.limit, b.String())
 }
 

@@ -5,12 +5,12 @@ import (
 	"image/color"
 )
 
-// toRGB writes an image, which may be smaller than the picture (the first frame of a GIF), over black. Alpha is dropped, not
-// blended: what torchvision's convert("RGB") does.
+// toRGB writes an image. Alpha is dropped, not blended: what torchvision's convert("RGB") does. The first frame of a GIF may be smaller than the picture; what
+// it leaves open has the colour that is transparent, else the first of the palette, as in Pillow.
 func toRGB(img image.Image, dst *Picture) {
 	b := img.Bounds()
 	if b != image.Rect(0, 0, dst.W, dst.H) {
-		clear(dst.Pix)
+		fill(dst, img)
 	}
 	b = b.Intersect(image.Rect(0, 0, dst.W, dst.H))
 	for y := b.Min.Y; y < b.Max.Y; y++ {
@@ -50,6 +50,46 @@ func toRGB(img image.Image, dst *Picture) {
 	}
 }
 
+func fill(dst *Picture, img image.Image) {
+	var c color.NRGBA
+	if m, ok := img.(*image.Paletted); ok && len(m.Palette) > 0 {
+		open := m.Palette[0]
+		for _, p := range m.Palette {
+			if _, _, _, a := p.RGBA(); a == 0 {
+				open = p
+				break
+			}
+		}
+		c = color.NRGBAModel.Convert(open).(color.NRGBA)
+		if n, ok := open.(color.NRGBA); ok {
+			c = n // Convert drops what is under transparency
+		}
+	}
+	for i := 0; i+3 <= len(dst.Pix); i += 3 {
+		dst.Pix[i], dst.Pix[i+1], dst.Pix[i+2] = c.R, c.G, c.B
+	}
+}
+
+// underTransparency gives the transparent entry of a GIF's palette back the colour that image/gif took from it, where the frame has the global palette.
+func underTransparency(m *image.Paletted, global color.Palette) {
+	at := -1
+	for i, c := range m.Palette {
+		switch {
+		case i >= len(global):
+			return
+		case c == global[i]:
+		case c == color.RGBA{} && at < 0:
+			at = i
+		default:
+			return
+		}
+	}
+	if at >= 0 && len(m.Palette) == len(global) {
+		r, g, b, _ := global[at].RGBA()
+		m.Palette[at] = color.NRGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 0}
+	}
+}
+
 func dropAlpha(dst, src []byte, pixel, channel int) {
 	for i := 0; len(dst) >= 3; i += pixel {
 		dst[0], dst[1], dst[2] = src[i], src[i+channel], src[i+2*channel]
@@ -67,7 +107,10 @@ func ycbcrRow(dst []byte, m *image.YCbCr, x, y int) {
 func palettedRow(dst []byte, m *image.Paletted, x, y int) {
 	var table [256][3]byte
 	for i, c := range m.Palette[:min(256, len(m.Palette))] {
-		n := color.NRGBAModel.Convert(c).(color.NRGBA)
+		n, plain := c.(color.NRGBA) // Convert would drop what is under transparency
+		if !plain {
+			n = color.NRGBAModel.Convert(c).(color.NRGBA)
+		}
 		table[i] = [3]byte{n.R, n.G, n.B}
 	}
 	for i, v := range m.Pix[m.PixOffset(x, y):][:len(dst)/3] {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
@@ -27,7 +28,7 @@ const DefaultMaxPixels = 1 << 30 / 4 / 3
 
 // Decoder turns files into pictures. It keeps memory from one picture to the next, so each goroutine needs its own.
 //
-// The pixels are those that torchvision's ImageFolder gives: RGB, alpha dropped, EXIF orientation ignored, CMYK converted without colour
+// The pixels are those that torchvision's ImageFolder gives: RGB, alpha dropped, EXIF orientation ignored (Folder can apply it), CMYK converted without colour
 // profile. (16-bit grey PNGs are the exception: Pillow clips them to white, here they keep their upper eight bits.)
 type Decoder struct {
 	// MaxPixels refuses larger pictures by their header, before memory is taken. 0 means DefaultMaxPixels.
@@ -138,7 +139,7 @@ func (d *Decoder) Decode(data []byte, info Info, denom int, dst *Picture) (warni
 	case PNG:
 		img, err = png.Decode(&d.rd)
 	case GIF:
-		img, err = gif.Decode(&d.rd)
+		img, err = d.decodeGIF(data)
 	default:
 		return "", errors.New("no picture")
 	}
@@ -148,6 +149,23 @@ func (d *Decoder) Decode(data []byte, info Info, denom int, dst *Picture) (warni
 	dst.reset(info.W, info.H, 3)
 	toRGB(img, dst)
 	return "", nil
+}
+
+// decodeGIF decodes the first frame.
+func (d *Decoder) decodeGIF(data []byte) (image.Image, error) {
+	img, err := gif.Decode(&d.rd)
+	if err != nil {
+		return nil, err
+	}
+	d.rd.Reset(data)
+	if cfg, err := gif.DecodeConfig(&d.rd); err == nil {
+		if m, ok := img.(*image.Paletted); ok {
+			if global, ok := cfg.ColorModel.(color.Palette); ok {
+				underTransparency(m, global)
+			}
+		}
+	}
+	return img, nil
 }
 
 func (d *Decoder) decodeTurbo(data []byte, info Info, denom int, dst *Picture) (string, error) {

@@ -2,22 +2,18 @@ package images
 
 import (
 	"cmp"
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/data"
-
-	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // FolderOptions say how pictures of a Folder become samples.
@@ -31,6 +27,10 @@ type FolderOptions struct {
 	Decoder Backend
 	// MaxPixels refuses larger pictures; 0 is DefaultMaxPixels.
 	MaxPixels int
+	// Orient turns pictures as their EXIF orientation says. torchvision's ImageFolder does not, nor does the default here.
+	Orient bool
+	// Turned is told of the first picture whose orientation is not applied because Orient is false. Nil: nobody is.
+	Turned func(path string)
 	// Warn is told of files that are damaged but readable; it may be called from several goroutines. Nil ignores them, as Pillow does.
 	Warn func(path, message string)
 }
@@ -45,23 +45,13 @@ type Folder struct {
 	planes  []*[256]float32
 	pool    pool[scratch]
 	backend Backend
+	turned  sync.Once // Turned was told
 }
 
 type file struct {
 	name  string // within its class folder
 	label int32
 }
-
-// scratch is what loading one picture needs; one per goroutine that loads.
-type scratch struct {
-	dec  *Decoder
-	data []byte
-	pic  Picture
-	canvas
-}
-
-// keepBytes is the largest buffer kept from one picture to the next.
-const keepBytes = 64 << 20
 
 // NewFolder lists the pictures below root; it does not open them. Names decide only what is a picture (.jpg, .jpeg, .png, .gif in any case); formats
 // are told by content when a file is loaded. Names that begin with a dot, and files that are no pictures (.txt, .json …), are left out.
@@ -258,76 +248,4 @@ func (f *Folder) Fingerprint() (string, error) {
 	}
 	fmt.Fprintln(h, f.classes)
 	return fmt.Sprintf("%016x", h.Sum64()), nil
-}
-
-// Load decodes picture i, transforms and normalises it. Errors name the file.
-func (f *Folder) Load(_ context.Context, r *data.Rand, i int, dst [][]byte) error {
-	s := f.pool.get()
-	if s == nil {
-		dec, err := NewDecoder(f.backend)
-		if err != nil {
-			return err
-		}
-		dec.MaxPixels = f.opt.MaxPixels
-		s = &scratch{dec: dec}
-	}
-	defer f.pool.put(s)
-	path := f.Path(i)
-	if err := s.load(path, r, f, data.F32(dst[0])); err != nil {
-		return err
-	}
-	binary.NativeEndian.PutUint32(dst[1], uint32(f.files[i].label))
-	return nil
-}
-
-// load reads, decodes and renders one file.
-func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) error {
-	if err := s.read(path); err != nil {
-		return err
-	}
-	info, err := s.dec.Header(s.data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	view := f.opt.Transform.View(r, info.W, info.H)
-	denom := view.reduce(s.dec.scales(info))
-	warning, err := s.dec.Decode(s.data, info, denom, &s.pic)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if warning != "" && f.opt.Warn != nil {
-		f.opt.Warn(path, warning)
-	}
-	w, h := f.opt.Transform.Size()
-	s.render(&s.pic, denom, view, w, h, f.planes, dst)
-	if cap(s.pic.Pix) > keepBytes {
-		s.pic = Picture{}
-	}
-	if cap(s.data) > keepBytes {
-		s.data = nil
-	}
-	s.dec.shrink()
-	return nil
-}
-
-// read reads a whole file into memory that is used again.
-func (s *scratch) read(path string) error {
-	f, err := foreign.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	const limit = 1 << 30
-	if st.Size() > limit {
-		return fmt.Errorf("%s has %d bytes, too many for a picture", path, st.Size())
-	}
-	s.data = sized(s.data, int(st.Size()))
-	if n, err := io.ReadFull(f, s.data); err != nil {
-		return fmt.Errorf("reading %s: byte %d of %d: %w", path, n, st.Size(), err)
-	}
-	return nil
 }
