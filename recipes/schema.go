@@ -182,8 +182,8 @@ type Checkpoint struct {
 type Log struct {
 	EverySteps  int     `toml:"every_steps" default:"1" unit:"steps" min:"1" doc:"Steps between lines on the console; files have every step."`
 	Console     bool    `toml:"console" default:"true" doc:"Print lines on the console."`
-	JSONL       bool    `toml:"jsonl" default:"true" doc:"Append one JSON object an event to OUTPUT_DIR/metrics.jsonl."`
-	TensorBoard bool    `toml:"tensorboard" default:"false" doc:"Write event files for TensorBoard to OUTPUT_DIR/tb."`
+	JSONL       bool    `toml:"jsonl" default:"true" doc:"Append one JSON object an event to OUTPUT_DIR/metrics.jsonl. A run that resumes moves the events of steps that it makes again to metrics.superseded.jsonl."`
+	TensorBoard bool    `toml:"tensorboard" default:"false" doc:"Write event files for TensorBoard to OUTPUT_DIR/tb. A run that resumes adds a file that tells TensorBoard to forget the points of steps that it makes again."`
 	Trace       bool    `toml:"trace" default:"false" doc:"Write a Chrome trace of each rank to OUTPUT_DIR/trace-rankN.json."`
 	PeakTFLOPS  float64 `toml:"peak_tflops" default:"0" unit:"10^12 FLOP/s" min:"0" doc:"Peak of one rank's share of the device, for MFU; 0: what the device says, and no MFU where it does not."`
 }

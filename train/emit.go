@@ -49,7 +49,7 @@ func (t *Trainer) emitStart() {
 		{Key: "started in", Value: time.Since(t.began).Round(time.Millisecond).String()},
 	}
 	t.emit(telemetry.RunStart{
-		Name: t.cfg.Name, Version: Version(), Host: host, Recipe: t.cfg.RecipeText,
+		Name: t.cfg.Name, Version: Version(), Step: int64(t.step), Host: host, Recipe: t.cfg.RecipeText,
 		Identity: telemetry.Identity{Node: t.cfg.Node, Rank: t.comm.Rank(), World: t.comm.Size()},
 		Facts:    append(facts, t.flops.Facts(t.peak())...),
 	})

@@ -69,9 +69,15 @@ func TestPlaceInDataOfAnotherSize(t *testing.T) {
 }
 
 // rates keeps the learning rate and the place of every step.
-type rates struct{ lr, epoch []float64 }
+type rates struct {
+	lr, epoch []float64
+	start     int64 // steps that were behind it
+}
 
 func (r *rates) Emit(e telemetry.Event) error {
+	if s, ok := e.(telemetry.RunStart); ok {
+		r.start = s.Step
+	}
 	if s, ok := e.(telemetry.Step); ok {
 		r.lr, r.epoch = append(r.lr, s.LR.X), append(r.epoch, s.Epoch.X)
 	}
@@ -122,6 +128,9 @@ func TestRunInEpochsGoesOnInAnotherDivision(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := len(got.lr)
+			if got.start != 12 {
+				t.Errorf("it says that %d steps are behind it", got.start)
+			}
 			if n != c.steps || res[0].Steps != 12+c.steps || got.epoch[n-1] != 4 {
 				t.Fatalf("%d steps to step %d and epoch %v, want %d to epoch 4", n, res[0].Steps, got.epoch[n-1:], c.steps)
 			}

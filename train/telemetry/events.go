@@ -26,6 +26,8 @@ type RunStart struct {
 	Time    time.Time `json:"time"`
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
+	// Step is how many steps are behind the run as it starts: 0, or those of the checkpoint that it resumes from. What earlier runs told of later steps no longer counts.
+	Step int64 `json:"step"`
 	Identity
 	Host   string `json:"host"`
 	Facts  []Fact `json:"facts,omitempty"`  // in the order to print: device, parameters, batch, schedule, formula and peak of MFU, …

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -9,8 +10,12 @@ import (
 
 // JSONL appends events to a file, one JSON object a line, each written out at once. Every object has "event" (the kind) and "time". What
 // is not known is null; NaN and infinities are strings, as JSON has no numbers for them.
+//
+// A run that resumes makes steps again that a killed run had already told of. Its RunStart moves events of such steps to another file (see supersede), so that the file has
+// every step once.
 type JSONL struct {
-	f *os.File
+	f    *os.File
+	path string
 }
 
 // NewJSONL opens or makes the file. When the last line of an earlier run was cut short it is ended first.
@@ -23,7 +28,7 @@ func NewJSONL(path string) (*JSONL, error) {
 		f.Close()
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
-	return &JSONL{f}, nil
+	return &JSONL{f, path}, nil
 }
 
 func endLastLine(f *os.File) error {
@@ -45,10 +50,15 @@ func (j *JSONL) Emit(e Event) error {
 	if err != nil || raw == nil {
 		return err
 	}
-	if _, err := j.f.Write(append(raw, '\n')); err != nil {
-		return fmt.Errorf("telemetry: %w", err)
+	if start, ok := e.(RunStart); ok {
+		if err = j.supersede(start.Step); err != nil {
+			err = fmt.Errorf("telemetry: events of steps that are made again stay in %s: %w", j.path, err)
+		}
 	}
-	return nil
+	if _, werr := j.f.Write(append(raw, '\n')); werr != nil {
+		err = errors.Join(err, fmt.Errorf("telemetry: %w", werr))
+	}
+	return err
 }
 
 // marshal puts the kind in front of the event's own fields; nil for kinds that have no place here.

@@ -79,6 +79,13 @@ func (t *TensorBoard) scalar(tag string, v Value) {
 	t.summary = protoBytes(t.summary, 1, t.value)
 }
 
+// purge tells readers to forget the points of all files before this one from a step on: a run that resumes makes these steps again. It is an Event with field 7, a SessionLog
+// {1 status = 1 (START)}, as TensorFlow and PyTorch's purge_step write it.
+func (t *TensorBoard) purge(at time.Time, step int64) error {
+	t.payload = protoBytes(t.begin(at, step), 7, protoVarint(nil, 1, 1))
+	return t.write()
+}
+
 // text adds a Summary.Value for the text plugin: 1 tag, 8 tensor {1 dtype = 7 (string), 2 shape {}, 8 string_val}, 9 metadata {1 plugin_data {1 name}}.
 func (t *TensorBoard) text(tag, text string) {
 	tensor := protoBytes(protoVarint(nil, 1, 7), 2, nil)
@@ -102,6 +109,9 @@ func (t *TensorBoard) end() error {
 func (t *TensorBoard) Emit(e Event) error {
 	switch e := e.(type) {
 	case RunStart:
+		if err := t.purge(orNow(e.Time), e.Step+1); err != nil {
+			return err
+		}
 		t.payload = t.begin(orNow(e.Time), 0)
 		if e.Recipe != "" {
 			t.text("recipe", "```\n"+e.Recipe+"\n```")
