@@ -71,9 +71,5 @@ func (f *recipeFlags) decode(text, path string) (*recipes.Recipe, error) {
 	if text == "" {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("%s holds no recipe\nhint: name one with --recipe", path))
 	}
-	sets := f.sets
-	if f.ranks != 0 {
-		sets = append(sets[:len(sets):len(sets)], fmt.Sprintf("train.ranks=%d", f.ranks))
-	}
-	return recipes.Decode(text, "recipe of "+path, sets...)
+	return recipes.Decode(text, "recipe of "+path, f.all()...)
 }

@@ -3,10 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
 )
 
@@ -20,27 +23,40 @@ func (f *recipeFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the recipe: `section.key=value`; may be repeated")
 	c.Flags().IntVarP(&f.ranks, "ranks", "n", 0, "short for --set train.ranks=`N`")
 	c.ValidArgsFunction = completeRecipes
+	if err := c.RegisterFlagCompletionFunc("set", completeSet); err != nil {
+		panic(err) // a programmer's mistake
+	}
+}
+
+// all are the overrides, with those that have a flag of their own.
+func (f *recipeFlags) all() []string {
+	if f.ranks == 0 {
+		return f.sets
+	}
+	return append(f.sets[:len(f.sets):len(f.sets)], "train.ranks="+strconv.Itoa(f.ranks))
 }
 
 // load reads the recipe with the overrides.
 func (f *recipeFlags) load(path string) (*recipes.Recipe, error) {
-	sets := f.sets
-	if f.ranks != 0 {
-		sets = append(sets[:len(sets):len(sets)], "train.ranks="+strconv.Itoa(f.ranks))
-	}
-	return recipes.Load(path, sets...)
+	return recipes.Load(path, f.all()...)
 }
 
-// completeRecipes offers the recipes of the binary beside files.
-func completeRecipes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// maxStdin is more than any recipe has.
+const maxStdin = 4 << 20
+
+// loadOr is load, but - is the recipe on standard input.
+func (f *recipeFlags) loadOr(path string, stdin io.Reader) (*recipes.Recipe, error) {
+	if path != "-" {
+		return f.load(path)
 	}
-	var out []string
-	for _, n := range recipes.List() {
-		out = append(out, n+"\t"+recipes.Summary(n))
+	text, err := io.ReadAll(io.LimitReader(stdin, maxStdin+1))
+	if err == nil && len(text) > maxStdin {
+		err = fmt.Errorf("more than %s, which is no recipe", amount.Bytes(maxStdin))
 	}
-	return out, cobra.ShellCompDirectiveDefault
+	if err != nil {
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("standard input: %w", err))
+	}
+	return recipes.Decode(string(text), "stdin", f.all()...)
 }
 
 // warn prints what looks like a mistake.

@@ -84,6 +84,7 @@ with --set section.key=value.
 	root.SetErr(a.err)
 	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(), a.generateCmd(), a.tokenizeCmd(), a.versionCmd(), a.docsCmd())
 	root.CompletionOptions.HiddenDefaultCmd = false
+	a.fixCompletion(root)
 	return root
 }
 

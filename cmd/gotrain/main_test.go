@@ -175,6 +175,24 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// A recipe that is not saved yet is checked as one in a file; only a run needs a file.
+func TestStandardInput(t *testing.T) {
+	for verb, want := range map[string]string{
+		"validate": "gotrain: stdin:2: run.stpes: unknown key (did you mean \"steps\"?)\n", "plan": "gotrain: stdin:2: run.stpes: unknown key", "run": "not run: each rank reads it again\nhint:",
+	} {
+		cmd := program(t, verb, "-")
+		cmd.Stdin = strings.NewReader("[run]\nstpes = 1\n")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", verb, err, out)
+		}
+	}
+	cmd := program(t, "validate", "-", "-n", "3")
+	cmd.Stdin = strings.NewReader(tiny)
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "stdin is valid: 64 training and 13 held-out samples of 6 classes, global batch 12 on 3 ranks\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestRecipes(t *testing.T) {
 	out, _, _ := cli(t, "recipes")
 	for _, n := range []string{"quickstart ", "resnet50 ", "resnet50-imagenet "} {

@@ -39,7 +39,7 @@ A plan needs no data. Where they are not here it counts with data.published_samp
 					f.sets = append(f.sets, fmt.Sprintf("%s=%d", key, n))
 				}
 			}
-			r, err := f.load(args[0])
+			r, err := f.loadOr(args[0], c.InOrStdin())
 			if err != nil {
 				return err
 			}

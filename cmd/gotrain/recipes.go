@@ -23,11 +23,19 @@ func (a *app) recipesCmd() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.listRecipes() },
 	}
-	c.AddCommand(&cobra.Command{
+	var asJSON bool
+	list := &cobra.Command{
 		Use: "list", Short: "List the recipes in the binary", Args: cobra.NoArgs,
-		Example: "  gotrain recipes list",
-		RunE:    func(*cobra.Command, []string) error { return a.listRecipes() },
-	})
+		Example: "  gotrain recipes list\n  gotrain recipes list --json | jq -r '.[].name'",
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return a.printJSON(listed())
+			}
+			return a.listRecipes()
+		},
+	}
+	list.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
+	c.AddCommand(list)
 	c.AddCommand(&cobra.Command{
 		Use: "show NAME", Short: "Print a recipe as it was written, with its comments", Args: cobra.ExactArgs(1),
 		Example:           "  gotrain recipes show quickstart",
@@ -56,10 +64,24 @@ func (a *app) recipesCmd() *cobra.Command {
 	return c
 }
 
+// listedRecipe is a recipe in the binary, for programs.
+type listedRecipe struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+}
+
+func listed() []listedRecipe {
+	var out []listedRecipe
+	for _, n := range recipes.List() {
+		out = append(out, listedRecipe{n, recipes.Summary(n)})
+	}
+	return out
+}
+
 func (a *app) listRecipes() error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	for _, n := range recipes.List() {
-		fmt.Fprintf(w, "%s\t%s\n", n, recipes.Summary(n))
+	for _, r := range listed() {
+		fmt.Fprintf(w, "%s\t%s\n", r.Name, r.Summary)
 	}
 	return w.Flush()
 }

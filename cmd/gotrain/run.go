@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -35,6 +36,9 @@ One run at a time writes to an output folder: a second one ends with exit code 7
   mpirun -np 4 gotrain run my.toml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if args[0] == "-" {
+				return launch.WithCode(launch.ExitUsage, errors.New("a recipe on standard input can be validated and planned, but not run: each rank reads it again\nhint: save it to a file"))
+			}
 			return a.onRanks(c.Context(), &f, args[0], trainWork)
 		},
 	}

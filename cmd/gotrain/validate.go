@@ -20,14 +20,17 @@ func (a *app) validateCmd() *cobra.Command {
 		Long: `Check a recipe and its data, without running it. Every problem is listed with file, line and key, not only the first one; settings
 that look like a mistake are warnings. The exit code is 78 for a recipe that is not valid and 66 for data that is not there.
 
+RECIPE is a file, the name of a recipe in the binary, or - for a recipe on standard input.
+
 With --files every training and held-out sample is loaded once, and all that cannot be are listed.`,
 		Example: `  gotrain validate my.toml
   gotrain validate my.toml --resolved          # with every key filled in
   gotrain validate my.toml --files             # before a long run: opens every file
-  gotrain validate my.toml --json --no-data    # for editors and CI`,
+  gotrain validate my.toml --json --no-data    # for editors and CI
+  gotrain validate - --no-data < my.toml       # what is not saved yet`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			r, err := f.load(args[0])
+			r, err := f.loadOr(args[0], c.InOrStdin())
 			if asJSON {
 				return a.validateJSON(c.Context(), r, err, noData, files)
 			}
