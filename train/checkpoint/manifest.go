@@ -78,10 +78,13 @@ func decodeManifest(raw []byte, step int64) (Manifest, error) {
 	if !slices.ContainsFunc(m.Files, func(e Entry) bool { return e.Name == StateFile }) {
 		return m, damaged("%s does not list %s", ManifestFile, StateFile)
 	}
-	seen := map[string]bool{ManifestFile: true}
+	seen, sum := map[string]bool{ManifestFile: true}, int64(0)
 	for _, e := range m.Files {
 		if err := checkName(e.Name); err != nil {
 			return m, damaged("%s: %w", ManifestFile, err)
+		}
+		if sum += e.Size; e.Size < 0 || sum < 0 {
+			return m, damaged("%s lists %s with %d bytes", ManifestFile, e.Name, e.Size)
 		}
 		if seen[e.Name] {
 			return m, damaged("%s lists %s twice", ManifestFile, e.Name)

@@ -76,7 +76,13 @@ func decodeState(raw []byte) (State, error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return s, fmt.Errorf("%s: %w", StateFile, err)
 	}
-	return s, checkFormat(StateFile, s.Format)
+	if err := checkFormat(StateFile, s.Format); err != nil {
+		return s, err
+	}
+	if s.Step < 0 || s.Epoch < 0 || s.Samples < 0 {
+		return s, damaged("%s is of step %d, epoch %d, after %d samples", StateFile, s.Step, s.Epoch, s.Samples)
+	}
+	return s, nil
 }
 
 func checkFormat(file string, format int) error {

@@ -73,17 +73,31 @@ func pick(dir string) (string, error) {
 	return found[0], nil
 }
 
+// parseIndex reads an index. It must not reach outside its directory.
+func parseIndex(raw []byte) (index, error) {
+	var ix index
+	if err := json.Unmarshal(raw, &ix); err != nil {
+		return ix, err
+	}
+	if len(ix.WeightMap) == 0 {
+		return ix, errors.New("no weight_map")
+	}
+	for _, name := range slices.Sorted(maps.Keys(ix.WeightMap)) {
+		if shard := ix.WeightMap[name]; !filepath.IsLocal(shard) {
+			return ix, fmt.Errorf("shard %q lies outside the directory", shard)
+		}
+	}
+	return ix, nil
+}
+
 func openIndex(path string) (*Set, error) {
 	raw, err := foreign.ReadFile(path, maxIndex)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
-	var ix index
-	if err := json.Unmarshal(raw, &ix); err != nil {
+	ix, err := parseIndex(raw)
+	if err != nil {
 		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
-	}
-	if len(ix.WeightMap) == 0 {
-		return nil, fmt.Errorf("safetensors: %s: no weight_map", path)
 	}
 	s := &Set{home: map[string]*File{}}
 	open := map[string]*File{}
@@ -91,12 +105,7 @@ func openIndex(path string) (*Set, error) {
 		shard := ix.WeightMap[name]
 		f, ok := open[shard]
 		if !ok {
-			if !filepath.IsLocal(shard) { // an index must not reach outside its directory
-				err = fmt.Errorf("safetensors: %s: shard %q lies outside the directory", path, shard)
-			} else {
-				f, err = Open(filepath.Join(filepath.Dir(path), shard))
-			}
-			if err != nil {
+			if f, err = Open(filepath.Join(filepath.Dir(path), shard)); err != nil {
 				return nil, errors.Join(err, s.Close())
 			}
 			open[shard] = f

@@ -110,6 +110,11 @@ func openArchive(ctx context.Context, at string) (source, error) {
 		return nil, fmt.Errorf("tfjs: %w", err)
 	}
 	defer in.Close()
+	return readArchive(ctx, at, in)
+}
+
+// readArchive reads an archive that is open; at names it.
+func readArchive(ctx context.Context, at string, in io.Reader) (source, error) {
 	zr, err := foreign.Gunzip(in)
 	if err != nil {
 		return nil, fmt.Errorf("tfjs: %s is neither a folder nor an archive of npm (.tgz): %w", at, err)

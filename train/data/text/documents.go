@@ -71,6 +71,11 @@ func (r *reader) file(path string) error {
 		return fmt.Errorf("text: %w", err)
 	}
 	defer f.Close()
+	return r.from(path, f)
+}
+
+// from reads a file that is open.
+func (r *reader) from(path string, f io.Reader) error {
 	r.files++
 	in := bufio.NewReaderSize(f, 1<<18)
 	switch mark, _ := in.Peek(3); {

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Fuzzes the parsers of files and messages that others make, one target after the other, with a limit on memory.
+#
+#   scripts/fuzz.sh                     every target for 10 minutes
+#   scripts/fuzz.sh -t 30s              every target for 30 seconds
+#   scripts/fuzz.sh -t 1h FuzzBin       targets with a name that fits the pattern
+#   scripts/fuzz.sh -l                  list the targets
+#
+# An input that fails is written to the package's testdata/fuzz; committed, it is a test from then on. FUZZ_MEMORY_MB (4096) is the address space of one process:
+# an input that takes more is a failure, too.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=10m
+list=false
+while getopts "t:lh" o; do
+	case $o in
+	t) time=$OPTARG ;;
+	l) list=true ;;
+	*)
+		sed -n '2,11s/^# \{0,1\}//p' "$0"
+		exit 64
+		;;
+	esac
+done
+shift $((OPTIND - 1))
+pattern=${1:-.}
+memory=${FUZZ_MEMORY_MB:-4096}
+
+# "package target" lines, from the sources.
+targets() {
+	grep -rhoH --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|^\./||; s|/[^/]*_test\.go:func | |' | sort
+}
+
+failed=0
+while read -r package target; do
+	[[ $target =~ $pattern ]] || continue
+	if $list; then
+		echo "$package $target"
+		continue
+	fi
+	printf '\n== %s %s for %s\n' "$package" "$target" "$time"
+	binary=$(mktemp)
+	# Built without the limit: the linker needs more than a parser may.
+	go test -c -o "$binary" -fuzz=. "./$package" >/dev/null
+	# Go shrinks each input that reaches new code, for up to a minute each; where what is reached changes from run to run, as with maps, that minute is lost, and
+	# with many such inputs nothing else happens. A hundred tries are enough.
+	if ! (
+		ulimit -v $((memory * 1024))
+		cd "$package"
+		GOMEMLIMIT=$((memory / 2))MiB nice -n 19 "$binary" -test.run='^$' -test.fuzz="^$target\$" -test.fuzztime="$time" -test.fuzzminimizetime=100x \
+			-test.parallel=1 -test.fuzzcachedir="$(go env GOCACHE)/fuzz/gotrain/$package"
+	); then
+		echo "FAILED: $package $target"
+		failed=1
+	fi
+	rm -f "$binary"
+done < <(targets)
+exit $failed
