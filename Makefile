@@ -1,6 +1,6 @@
 # Few verbs; each is one or two commands that can also be typed. See CONTRIBUTING.md.
 
-.PHONY: build test race lint bench bench-llama golden docs
+.PHONY: build test race lint bench bench-llama golden docs fuzz
 
 build: ## bin/gotrain and bin/hcclrun
 	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
@@ -28,3 +28,6 @@ golden: ## rewrite golden files; look at the difference before committing it
 
 docs: ## what is generated from code
 	go generate ./recipes
+
+fuzz: ## every fuzz target for 10 minutes, one after the other
+	bash scripts/fuzz.sh

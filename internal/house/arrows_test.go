@@ -16,9 +16,10 @@ const module = "github.com/gotrain/gotrain"
 // arrows says what a package may import of this module. A name stands for the package, with /... also for what is below. The
 // longest entry that fits a package counts for it; a package without an entry is an error, so a new one has to be placed.
 var arrows = map[string]string{
-	"npu":     "",
-	"npu/ref": "npu",
-	"npu/...": "npu npu/... ", // devices
+	"npu":       "",
+	"npu/ref":   "npu",
+	"npu/solib": "",
+	"npu/...":   "npu npu/... ", // devices
 
 	"graph/op":         "npu",
 	"graph/plan":       "npu graph/op",
@@ -36,15 +37,16 @@ var arrows = map[string]string{
 
 	"optim": "npu",
 
-	"train/data/...":             "npu train/data/... train/foreign",
-	"train/data/text":            "npu train/data/... train/checkpoint/safetensors train/foreign", // it maps shards as those are mapped
-	"train/dirlock":              "",
-	"train/foreign":              "",
-	"train/generate":             "npu graph graph/models/llama",
-	"train/checkpoint/...":       "optim train/checkpoint/... train/foreign internal/amount",
-	"train/checkpoint/llamafile": "graph/models/llama train/checkpoint/... train/foreign",
-	"train/telemetry":            "ddp/launch train/foreign internal/amount",
-	"train":                      "npu ddp/... optim graph graph/op graph/plan train/... internal/amount", // it meets devices and models as interfaces only
+	"train/data/...":              "npu train/data/... train/foreign",
+	"train/data/images/turbojpeg": "npu/solib",
+	"train/data/text":             "npu train/data/... train/checkpoint/safetensors train/foreign", // it maps shards as those are mapped
+	"train/dirlock":               "",
+	"train/foreign":               "",
+	"train/generate":              "npu graph graph/models/llama",
+	"train/checkpoint/...":        "optim train/checkpoint/... train/foreign internal/amount",
+	"train/checkpoint/llamafile":  "graph/models/llama train/checkpoint/... train/foreign",
+	"train/telemetry":             "ddp/launch train/foreign internal/amount",
+	"train":                       "npu ddp/... optim graph graph/op graph/plan train/... internal/amount", // it meets devices and models as interfaces only
 
 	"recipes":          "ddp/launch train/foreign",
 	"recipes/data":     "train/data",

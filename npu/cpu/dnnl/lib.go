@@ -13,12 +13,15 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"unsafe"
+
+	"github.com/gotrain/gotrain/npu/solib"
 )
 
 // EnvPath names the variable with the path of the library to use.
@@ -71,6 +74,9 @@ func Open(path string) (*Lib, error) {
 		if err == nil {
 			return l, nil
 		}
+		if errors.Is(err, solib.ErrUntrusted) { // else a slower one would be taken without a word
+			slog.Warn("a library was passed over", "reason", err)
+		}
 		all = append(all, err.Error())
 	}
 	return nil, fmt.Errorf("dnnl: oneDNN is not installed (%s)\nhint: apt-get install libdnnl2 (Debian, Ubuntu), or pip install onednn-cpu-gomp and set %s to its libdnnl.so.3", strings.Join(all, "; "), EnvPath)
@@ -80,7 +86,11 @@ func load(path string) (*Lib, error) {
 	if l := opened[path]; l != nil {
 		return l, nil
 	}
-	p := C.CString(path)
+	file, err := solib.Check(path)
+	if err != nil {
+		return nil, err
+	}
+	p := C.CString(file)
 	defer C.free(unsafe.Pointer(p))
 	buf := (*C.char)(C.calloc(1, 512))
 	defer C.free(unsafe.Pointer(buf))

@@ -60,6 +60,8 @@ import (
 	"strings"
 	"sync"
 	"unsafe"
+
+	"github.com/gotrain/gotrain/npu/solib"
 )
 
 // Constants of the TurboJPEG ABI.
@@ -80,7 +82,11 @@ var load = sync.OnceValues(func() (string, error) {
 	if v := os.Getenv(LibraryVar); v == "off" {
 		return "", fmt.Errorf("turbojpeg: switched off by %s=off", LibraryVar)
 	} else if v != "" {
-		names = []string{v}
+		file, err := solib.Check(v)
+		if err != nil {
+			return "", fmt.Errorf("turbojpeg: %s: %w", LibraryVar, err)
+		}
+		names = []string{file}
 	}
 	var why []string
 	for _, name := range names {

@@ -1,0 +1,12 @@
+package solib_test
+
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/npu/solib"
+)
+
+func Example() {
+	fmt.Println(solib.Check("libdnnl.so.3")) // the dynamic linker's business
+	// Output: libdnnl.so.3 <nil>
+}
