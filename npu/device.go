@@ -42,6 +42,8 @@ type Info struct {
 	Peak    map[DType]float64 // peak FLOP/s of a matmul by dtype, all threads together
 	Memory  int64             // bytes that may be allocated
 	Compute []DType           // dtypes in which activations may live, best for speed last
+	Widened map[DType]DType   // of those, the ones without instructions: kernels compute in another, and only memory profits
+	Slow    []string          // large ops compiled so far that plain loops execute, as the device has no fast kernel for them
 }
 
 // Buffer is device memory.

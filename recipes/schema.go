@@ -115,7 +115,7 @@ type Train struct {
 	Ranks           int     `toml:"ranks" default:"1" min:"1" max:"4096" doc:"Processes to start on this machine. A launcher (mpirun, torchrun, srun, hcclrun) decides instead of this key where there is one."`
 	Batch           int     `toml:"batch_per_rank" default:"16" unit:"samples" min:"1" max:"1048576" doc:"Micro-batch of one rank. The global batch is batch_per_rank * accumulate_steps * ranks."`
 	Accumulate      int     `toml:"accumulate_steps" default:"1" min:"1" max:"1048576" doc:"Micro-batches of one optimizer step."`
-	DType           string  `toml:"dtype" default:"f32" oneof:"f32|bf16" doc:"Type of activations and of the weights' working copies. Master weights, statistics, losses and reductions are f32 always."`
+	DType           string  `toml:"dtype" default:"f32" oneof:"f32|bf16" doc:"Type of activations and of the weights' working copies. Master weights, statistics, losses and reductions are f32 always. bf16 halves the memory of activations everywhere; it is faster only on processors with bf16 instructions (AVX-512 BF16, AMX). Others compute in f32 and say so at the start."`
 	Device          string  `toml:"device" default:"auto" oneof:"auto|cpu|ref" doc:"auto: cpu where its library can be loaded, otherwise ref with a warning. ref is plain Go: right, and slow."`
 	Threads         int     `toml:"threads_per_rank" default:"0" min:"0" max:"1024" doc:"Compute threads; 0: the cores of this machine divided by its ranks."`
 	PinCPUs         bool    `toml:"pin_cpus" default:"true" doc:"Bind each rank to cores of its own. Only where gotrain starts the ranks itself and there are enough cores."`

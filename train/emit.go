@@ -9,6 +9,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/internal/amount"
+	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -39,7 +40,8 @@ func (t *Trainer) emitStart() {
 	}
 	facts := []telemetry.Fact{
 		{Key: "device", Value: info.Name + " (" + info.Detail + ")"},
-		{Key: "model", Value: fmt.Sprintf("%s parameters, activations in %v", amount.Count(params), t.cfg.Compute)},
+		{Key: "model", Value: fmt.Sprintf("%s parameters, activations in %v%s", amount.Count(params), t.cfg.Compute,
+			widened(info, t.cfg.Compute))},
 		{Key: "data", Value: fmt.Sprintf("%s, %s samples", t.cfg.Data.Name(), amount.Count(t.cfg.Data.Len()))},
 		{Key: "batch", Value: fmt.Sprintf("%s%d = %d a rank × %d accumulated × %d ranks over %s", batchOf(items, t.cfg.Batch*t.cfg.Accumulate*t.comm.Size()), t.cfg.Batch*t.cfg.Accumulate*t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
 		{Key: "steps", Value: fmt.Sprintf("%s, %s an epoch", amount.Count(t.total), amount.Count(t.perEpoch))},
@@ -53,6 +55,25 @@ func (t *Trainer) emitStart() {
 		Identity: telemetry.Identity{Node: t.cfg.Node, Rank: t.comm.Rank(), World: t.comm.Size()},
 		Facts:    append(facts, t.flops.Facts(t.peak())...),
 	})
+	t.warnSlow()
+}
+
+// widened says that kernels compute in another dtype than activations have, where they do.
+func widened(info npu.Info, compute npu.DType) string {
+	w, ok := info.Widened[compute]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(" (no %v instructions on this processor: kernels compute in %v)", compute, w)
+}
+
+// warnSlow tells which large ops of the run the device has no fast kernels for.
+func (t *Trainer) warnSlow() {
+	slow := t.dev.Info().Slow
+	if len(slow) == 0 || t.comm.Rank() != 0 {
+		return
+	}
+	t.emit(telemetry.Warning{Text: fmt.Sprintf("%d large operations have no fast kernel on this device and take some hundred times longer, such as %s", len(slow), slow[0])})
 }
 
 // batchOf says how many items a global batch has, where they are not its samples.

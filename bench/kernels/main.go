@@ -1,10 +1,11 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 
-// Command kernels times the kernels of a Llama's training step, each alone, with nothing around them: no data, no communication, no
+// Command kernels times the kernels of a training step of a Llama or of ResNet50, each alone, with nothing around them: no data, no communication, no
 // trainer. Their sum is the step time of a trainer without overhead.
 //
 //	go run ./bench/kernels -shape stories15M -batch 8 -seq 256 -dtype bf16 -threads 1
 //	go run ./bench/kernels -shape d512 -by-kind       # and where the time goes
+//	GOTRAIN_MAX_ISA=avx2 go run ./bench/kernels -shape resnet50 -batch 16 -dtype bf16    # as on a lesser processor
 package main
 
 import (
@@ -33,9 +34,9 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("kernels", flag.ContinueOnError)
-	fs.StringVar(&o.shape, "shape", "stories15M", "the model, a name of bench/shapes")
-	fs.IntVar(&o.batch, "batch", 8, "sequences")
-	fs.IntVar(&o.seq, "seq", 256, "tokens of a sequence")
+	fs.StringVar(&o.shape, "shape", "stories15M", "the model: resnet50, or a Llama of bench/shapes")
+	fs.IntVar(&o.batch, "batch", 8, "sequences, or pictures")
+	fs.IntVar(&o.seq, "seq", 256, "tokens of a sequence (Llamas)")
 	dtype := fs.String("dtype", "f32", "compute type: f32 or bf16")
 	fs.StringVar(&o.device, "device", "cpu", "family of the device")
 	fs.IntVar(&o.threads, "threads", 1, "compute threads")
@@ -72,9 +73,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	slices.Sort(sums)
-	median, tokens := sums[len(sums)/2], float64(o.batch*o.seq)
-	fmt.Fprintf(out, "kernels of llama %s, %d threads, batch %d of %d, %v: %.1f tok/s (best %.1f), step %.2f ms\n",
-		o.shape, o.threads, o.batch, o.seq, o.dtype, tokens/median.Seconds(), tokens/sums[0].Seconds(), median.Seconds()*1e3)
+	median, items := sums[len(sums)/2], float64(o.items())
+	what := fmt.Sprintf("llama %s, %d threads, batch %d of %d", o.shape, o.threads, o.batch, o.seq)
+	if o.shape == resNet50 {
+		what = fmt.Sprintf("%s, %d threads, batch %d", o.shape, o.threads, o.batch)
+	}
+	fmt.Fprintf(out, "kernels of %s, %v: %.1f %s (best %.1f), step %.2f ms\n",
+		what, o.dtype, items/median.Seconds(), o.unit(), items/sums[0].Seconds(), median.Seconds()*1e3)
 	if *byKind {
 		names := slices.SortedFunc(maps.Keys(best), func(a, b string) int { return cmp.Or(-cmp.Compare(best[a], best[b]), cmp.Compare(a, b)) })
 		for _, n := range names {

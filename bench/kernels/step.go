@@ -10,9 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/gotrain/gotrain/bench/shapes"
 	"github.com/gotrain/gotrain/graph"
-	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 )
@@ -36,34 +34,34 @@ type model struct {
 	bufs   []npu.Buffer
 }
 
-func open(o options) (m *model, err error) {
-	c, err := shapes.Llama(o.shape, o.seq)
+func open(o options) (*model, error) {
+	b, limits, err := build(o)
 	if err != nil {
 		return nil, err
 	}
-	m = &model{o: o}
-	defer func() {
-		if err != nil {
-			m.close()
-		}
-	}()
-	if m.dev, err = npu.Open(o.device, npu.Options{Threads: o.threads}); err != nil {
+	m := &model{o: o}
+	if err := m.compile(b); err != nil {
+		m.close()
 		return nil, err
+	}
+	if err := m.feed(limits); err != nil {
+		m.close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *model) compile(b *graph.Builder) (err error) {
+	if m.dev, err = npu.Open(m.o.device, npu.Options{Threads: m.o.threads}); err != nil {
+		return err
 	}
 	if m.stream, err = m.dev.NewStream("compute"); err != nil {
-		return nil, err
+		return err
 	}
-	b := graph.New()
-	batch := llama.Batch{Tokens: b.Input("tokens", npu.I32, o.batch, o.seq)}
-	loss, _ := c.Loss(b, batch, b.Input("targets", npu.I32, o.batch, o.seq), llama.Weights{})
-	b.Loss(loss)
-	if m.prog, err = graph.Compile(b, m.dev, graph.Options{Compute: o.dtype}); err != nil {
-		return nil, err
+	if m.prog, err = graph.Compile(b, m.dev, graph.Options{Compute: m.o.dtype}); err != nil {
+		return err
 	}
-	if err = m.bind(); err != nil {
-		return nil, err
-	}
-	return m, m.feed(c.Vocab)
+	return m.bind()
 }
 
 // bind gives the program and AdamW memory, with random weights.
@@ -91,6 +89,13 @@ func (m *model) bind() error {
 		segs = append(segs, optim.Segment{Name: w.Name, Weight: weight, Grad: grad, Elems: w.Bytes / 4,
 			Tensors: []optim.Tensor{{Name: w.Name, Elems: w.Bytes / 4, Group: optim.GroupOf(len(w.Desc.Shape))}}})
 	}
+	for _, st := range m.prog.States() {
+		at, err := m.alloc(st.Bytes)
+		if err != nil {
+			return err
+		}
+		mem.States = append(mem.States, at)
+	}
 	if err := m.prog.Bind(mem); err != nil {
 		return err
 	}
@@ -108,24 +113,28 @@ func (m *model) alloc(n int64) (npu.Ptr, error) {
 	return npu.Ptr{Buf: b}, nil
 }
 
-// feed fills the inputs with random tokens; their loss is a mean.
-func (m *model) feed(vocab int) error {
+// feed fills the inputs: with random integers below their limits, or with normal numbers where there is none. The loss is a mean.
+func (m *model) feed(limits map[string]int) error {
 	draw := rand.New(rand.NewPCG(3, 4))
-	for _, name := range []string{"tokens", "targets"} {
+	for name, limit := range limits {
 		at, d, ok := m.prog.Input(name)
 		if !ok {
 			return fmt.Errorf("the program has no input %s", name)
 		}
 		raw := make([]byte, 4*d.Shape.Elems())
 		for i := 0; i < len(raw); i += 4 {
-			binary.NativeEndian.PutUint32(raw[i:], uint32(draw.IntN(vocab)))
+			bits := math.Float32bits(float32(draw.NormFloat64()))
+			if limit > 0 {
+				bits = uint32(draw.IntN(limit))
+			}
+			binary.NativeEndian.PutUint32(raw[i:], bits)
 		}
 		if err := m.stream.CopyIn(at, raw); err != nil {
 			return err
 		}
 	}
 	if at, _, ok := m.prog.Input(graph.LossScaleInput); ok {
-		raw := binary.NativeEndian.AppendUint32(nil, math.Float32bits(1/float32(m.o.batch*m.o.seq)))
+		raw := binary.NativeEndian.AppendUint32(nil, math.Float32bits(1/float32(m.o.items())))
 		if err := m.stream.CopyIn(at, raw); err != nil {
 			return err
 		}

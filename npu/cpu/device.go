@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
 	"github.com/gotrain/gotrain/npu/ref"
 )
 
@@ -40,6 +40,7 @@ type Device struct {
 	chosen     map[string]npu.Op  // Choose's answers by question
 	bodies     map[string]body    // prepared ops by op
 	mds        map[mdKey]*dnnl.MD // descriptors behind layout tokens
+	slow       []string           // large ops that plain loops execute
 }
 
 var _ npu.Device = (*Device)(nil)
@@ -50,11 +51,15 @@ func Open(o npu.Options) (*Device, error) {
 	if err := d.options(o); err != nil {
 		return nil, err
 	}
+	limit, err := kern.OneDNNLimit()
+	if err != nil {
+		return nil, fmt.Errorf("cpu: open: %w", err)
+	}
 	if o.Extra["onednn"] == "off" {
 		d.isa = "none"
 		return d, nil
 	}
-	if err := dnnl.Environment(d.threads, o.Share); err != nil {
+	if err := dnnl.Environment(d.threads, o.Share, limit); err != nil {
 		return nil, fmt.Errorf("cpu: open: %w", err)
 	}
 	lib, err := dnnl.Open(o.Extra["onednn"])
@@ -119,20 +124,20 @@ func (d *Device) Info() npu.Info {
 	if d.threads == 1 {
 		plural = ""
 	}
-	info := npu.Info{Name: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak, Compute: []npu.DType{npu.F32}}
-	if d.bf16() {
-		info.Compute = append(info.Compute, npu.BF16)
+	info := npu.Info{Name: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak}
+	if d.hasBF16() {
+		info.Compute = []npu.DType{npu.F32, npu.BF16}
+	} else {
+		info.Compute, info.Widened = []npu.DType{npu.BF16, npu.F32}, map[npu.DType]npu.DType{npu.BF16: npu.F32}
 	}
+	d.mu.Lock()
+	info.Slow = slices.Clone(d.slow)
+	d.mu.Unlock()
 	var si unix.Sysinfo_t
 	if unix.Sysinfo(&si) == nil {
 		info.Memory = int64(si.Totalram) * int64(si.Unit)
 	}
 	return info
-}
-
-// bf16 says whether the library computes in bf16 faster than in f32.
-func (d *Device) bf16() bool {
-	return strings.Contains(d.isa, "bf16") || strings.Contains(d.isa, "amx") || strings.Contains(d.isa, "fp16")
 }
 
 func (d *Device) alive() error {
@@ -217,6 +222,9 @@ func (d *Device) Compile(op npu.Op) (npu.Kernel, error) {
 		k.body = b
 		d.mu.Lock()
 		d.bodies[key] = b
+		if plainLoops(op, b.impl()) {
+			d.slow = append(d.slow, key+" by "+b.impl())
+		}
 		d.mu.Unlock()
 		return k, nil
 	}

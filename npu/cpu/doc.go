@@ -13,7 +13,17 @@
 //   - the plain-Go reference (package ref) on plain layouts, so that every kind of npu/kinds.go works.
 //
 // Kernel.Impl tells which: "dnnl:brgconv:avx512_core", "c:…", "go:…". A reference implementation of the library is refused
-// for convolutions and matmuls while another layout gives a fast one.
+// for convolutions and matmuls while another layout gives a fast one. Info.Slow lists large ops that were left to plain loops all the same.
+//
+// # bf16 without instructions for it
+//
+// Our kernels read bf16 and compute in float32 on every processor. The library multiplies bf16 only with AVX-512 BF16 or AMX: for AVX2 it has
+// no kernels, for AVX-512 alone some that emulate the instructions and take five times as long as float32. There an op in bf16 is executed as the op in
+// float32 (widen.go): what goes in is copied to float32, in the workspace, and what comes out is rounded. That costs a ResNet50's step some 10 %, and
+// a Llama's 3 %; memory is saved as ever. Info.Widened says that it is so.
+//
+// $GOTRAIN_MAX_ISA (base, avx2, avx512, avx512_bf16) limits the instruction sets of both kinds of kernels, to test and to measure what a lesser processor
+// does. The library reads its part of it once in a process.
 //
 // # Layouts
 //

@@ -17,11 +17,11 @@ import (
 	"github.com/gotrain/gotrain/npu/ref"
 )
 
-// libraries are the versions of oneDNN on this machine; $GOTRAIN_ONEDNN_3 may name a libdnnl.so.3 outside the linker's path.
+// libraries are the versions of oneDNN on this machine; $GOTRAIN_ONEDNN_3 may name another one.
 func libraries(t testing.TB) []string {
 	t.Helper()
 	var found, versions []string
-	for _, name := range []string{"libdnnl.so.2", "libdnnl.so.3", os.Getenv("GOTRAIN_ONEDNN_3")} {
+	for _, name := range append(slices.Clone(dnnl.Names), os.Getenv("GOTRAIN_ONEDNN_3")) {
 		if name == "" {
 			continue
 		}

@@ -19,6 +19,8 @@ type maker struct {
 	choose func(d *Device, op npu.Op) (npu.Op, error)
 	// build prepares an op with concrete layouts.
 	build func(d *Device, op npu.Op) (body, error)
+	// widens says that this way itself computes bf16 in float32 where the processor cannot.
+	widens bool
 }
 
 // body is a prepared op; it is immutable, and shared by all kernels of equal ops.

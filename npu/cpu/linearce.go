@@ -15,7 +15,10 @@ import (
 //
 // The forward keeps nothing of a tile. The gradient with known lse makes each tile again. Both in one, which trains, makes it once and keeps
 // its exponentials, in the type of x, for all classes of the rows until their sum is known.
-var linearCEMaker = maker{choose: chooseLinearCE, build: buildLinearCE}
+//
+// Without instructions for bf16 its products are float32: rows of x and a tile of w are copied to float32 before they are used, and the
+// exponentials are kept so.
+var linearCEMaker = maker{choose: chooseLinearCE, build: buildLinearCE, widens: true}
 
 // Sizes of a tile, and how much memory the exponentials may take: more rows at a time mean fewer passes over dw, which is V·D.
 var (
@@ -29,7 +32,8 @@ func (c *linearCE) budget() int64 { return max(64<<20, int64(c.v)*int64(c.dim)) 
 type linearCE struct {
 	d         *Device
 	kind      string
-	t         npu.DType
+	t         npu.DType // of x and w
+	p         npu.DType // of what the products take
 	n, v, dim int
 	ignore    int
 	seq       *sequence
@@ -40,6 +44,9 @@ type linearCE struct {
 func (d *Device) parseLinearCE(op npu.Op) (*linearCE, error) {
 	x, w := op.In[0], op.In[1]
 	c := &linearCE{d: d, kind: op.Kind, t: x.DType, n: x.Shape[0], v: w.Shape[0], dim: x.Shape[1], ignore: op.Attrs.Int("ignore_index", -100)}
+	if c.p = c.t; !d.hasBF16() {
+		c.p = npu.F32
+	}
 	if (c.t != npu.F32 && c.t != npu.BF16) || w.DType != c.t || c.n == 0 || c.v == 0 || c.dim == 0 {
 		return nil, errNotMine
 	}
@@ -76,7 +83,7 @@ func buildLinearCE(d *Device, op npu.Op) (body, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.kern(kern.LinearCE{Type: c.t, Rows: c.n, Ignore: c.ignore}.Labels(c.v), place{arg: 2})
+	c.kern(kern.LinearCE{Type: c.p, Rows: c.n, Ignore: c.ignore}.Labels(c.v), place{arg: 2})
 	switch c.kind {
 	case npu.LinearCrossEntropyBwd:
 		c.backward()
@@ -126,7 +133,7 @@ func (c *linearCE) newProduct(what string, rows, cols int64, add bool) (*prim, e
 		t        dnnl.DType
 		dims, st []int64
 	}
-	t := dnnlTypes[c.t]
+	t := dnnlTypes[c.p]
 	m := map[string][3]matrix{
 		"logits": {{t, []int64{rows, dim}, nil}, {t, []int64{dim, cols}, []int64{1, dim}}, {dnnl.F32, []int64{rows, cols}, nil}},
 		"dx":     {{t, []int64{rows, cols}, nil}, {t, []int64{cols, dim}, nil}, {dnnl.F32, []int64{rows, dim}, nil}},
@@ -164,21 +171,22 @@ func (c *linearCE) forward(grad bool) {
 	x, w, labels, dloss, out := place{arg: 0}, place{arg: 1}, place{arg: 2}, none, 3
 	if grad {
 		dloss, out = place{arg: 3}, 4
-		rows = min(rows, max(64, int(c.budget()/int64(c.v*c.t.Size()))/64*64))
+		rows = min(rows, max(64, int(c.budget()/int64(c.v*c.p.Size()))/64*64))
 	}
 	lse, dx, dw := place{arg: out + 2}, place{arg: out + 3}, place{arg: out + 4}
 	tile := c.room(rows*cols, npu.F32)
 	top, sum, hitLogit, loss := c.room(rows, npu.F32), c.room(rows, npu.F64), c.room(rows, npu.F32), c.room(c.n, npu.F64)
+	xw, ww := c.wideRoom(rows), c.wideRoom(cols)
 	e, tops, acc, xs, whole, hit := none, none, none, none, none, none
 	if grad {
-		e, tops, acc = c.room(rows*c.v, c.t), c.room(rows*((c.v+cols-1)/cols), npu.F32), c.room(rows*c.dim, npu.F32)
-		xs, whole, hit = c.room(rows*c.dim, c.t), c.room(rows, npu.F32), c.room(rows, npu.F32)
+		e, tops, acc = c.room(rows*c.v, c.p), c.room(rows*((c.v+cols-1)/cols), npu.F32), c.room(rows*c.dim, npu.F32)
+		xs, whole, hit = c.room(rows*c.dim, c.p), c.room(rows, npu.F32), c.room(rows, npu.F32)
 	}
 	each(c.n, rows, func(r0, r int) {
-		k := kern.LinearCE{Type: c.t, Rows: r, D: c.dim, Ignore: c.ignore}
-		xr, lr := at(x, r0*c.dim, c.t), at(labels, r0, npu.I32)
+		k := kern.LinearCE{Type: c.p, Rows: r, D: c.dim, Ignore: c.ignore}
+		xr, lr := c.wide(x, r0, r, xw), at(labels, r0, npu.I32)
 		each(c.v, cols, func(v0, n int) {
-			wt, et, tt := at(w, v0*c.dim, c.t), at(e, r*v0, c.t), at(tops, v0/cols*rows, npu.F32)
+			wt, et, tt := c.wide(w, v0, n, ww), at(e, r*v0, c.p), at(tops, v0/cols*rows, npu.F32)
 			c.matmul("logits", r, n, false, xr, wt, tile)
 			c.kern(k.Tile(v0, n, v0 == 0), tile, lr, top, sum, hitLogit, et, tt, acc)
 			if grad {
@@ -189,42 +197,63 @@ func (c *linearCE) forward(grad bool) {
 		if !grad {
 			return
 		}
+		k.Type = c.t
 		c.kern(k.DX(), acc, w, lr, whole, hit, at(dx, r0*c.dim, c.t))
+		k.Type = c.p
 		each(c.v, cols, func(v0, n int) {
-			et, tt := at(e, r*v0, c.t), at(tops, v0/cols*rows, npu.F32)
+			et, tt := at(e, r*v0, c.p), at(tops, v0/cols*rows, npu.F32)
 			c.kern(k.Scale(), xr, tt, top, whole, xs)
 			c.matmul("dw", r, n, r0 > 0, et, xs, at(dw, v0*c.dim, npu.F32))
 		})
 		c.kern(k.Hits(), xr, lr, hit, dw)
 	})
-	c.kern(kern.LinearCE{Type: c.t, Rows: c.n, Ignore: c.ignore}.Loss(), labels, loss, place{arg: out}, place{arg: out + 1})
+	c.kern(kern.LinearCE{Type: c.p, Rows: c.n, Ignore: c.ignore}.Loss(), labels, loss, place{arg: out}, place{arg: out + 1})
 }
 
 // backward makes the steps of dx and dw where lse is known.
 func (c *linearCE) backward() {
 	rows, cols := min(ceRows, c.n), min(ceCols, c.v)
 	x, w, labels, lse, dloss, dx, dw := place{arg: 0}, place{arg: 1}, place{arg: 2}, place{arg: 3}, place{arg: 4}, place{arg: 5}, place{arg: 6}
-	tile, e, acc := c.room(rows*cols, npu.F32), c.room(rows*cols, c.t), c.room(rows*c.dim, npu.F32)
+	tile, e, acc := c.room(rows*cols, npu.F32), c.room(rows*cols, c.p), c.room(rows*c.dim, npu.F32)
+	xw, ww := c.wideRoom(rows), c.wideRoom(cols)
 	each(c.n, rows, func(r0, r int) {
-		k := kern.LinearCE{Type: c.t, Rows: r, D: c.dim, Ignore: c.ignore}
-		xr, lr := at(x, r0*c.dim, c.t), at(labels, r0, npu.I32)
+		k := kern.LinearCE{Type: c.p, Rows: r, D: c.dim, Ignore: c.ignore}
+		xr, lr := c.wide(x, r0, r, xw), at(labels, r0, npu.I32)
 		each(c.v, cols, func(v0, n int) {
-			wt := at(w, v0*c.dim, c.t)
+			wt := c.wide(w, v0, n, ww)
 			c.matmul("logits", r, n, false, xr, wt, tile)
 			c.kern(k.Prob(v0, n), tile, lr, at(lse, r0, npu.F32), dloss, e)
 			c.matmul("dx", r, n, v0 > 0, e, wt, acc)
 			c.matmul("dw", r, n, r0 > 0, e, xr, at(dw, v0*c.dim, npu.F32))
 		})
-		c.convert(acc, at(dx, r0*c.dim, c.t), r*c.dim)
+		c.convert(npu.F32, acc, c.t, at(dx, r0*c.dim, c.t), r*c.dim)
 	})
 }
 
-// convert adds a step that writes float32 as the type of x.
-func (c *linearCE) convert(from, to place, elems int) {
-	call, ok := kern.Prepare(npu.Op{Kind: npu.Convert, In: []npu.Desc{npu.D(npu.F32, elems)}, Out: []npu.Desc{npu.D(c.t, elems)}})
+// wideRoom takes memory for rows of x or w in the type of the products, where that is not theirs.
+func (c *linearCE) wideRoom(rows int) place {
+	if c.p == c.t {
+		return place{off: -1}
+	}
+	return c.room(rows*c.dim, c.p)
+}
+
+// wide is where n rows of x or w, from row r on, are to be found in the type of the products: in temp after a step that converts them.
+func (c *linearCE) wide(m place, r, n int, temp place) place {
+	m = at(m, r*c.dim, c.t)
+	if c.p == c.t {
+		return m
+	}
+	c.convert(c.t, m, c.p, temp, n*c.dim)
+	return temp
+}
+
+// convert adds a step that writes elements in another type.
+func (c *linearCE) convert(from npu.DType, a place, to npu.DType, b place, elems int) {
+	call, ok := kern.Prepare(npu.Op{Kind: npu.Convert, In: []npu.Desc{npu.D(from, elems)}, Out: []npu.Desc{npu.D(to, elems)}})
 	if !ok {
 		c.err = errNotMine
 		return
 	}
-	c.kern(call, from, to)
+	c.kern(call, a, b)
 }

@@ -144,7 +144,8 @@ func TestMaxPoolBackward(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l != npu.Any && fwd.In[0].Layout != l {
+			// The library's blocks have 16 channels with AVX-512 only.
+			if l != npu.Any && fwd.In[0].Layout != l && (l != NChw16c || strings.Contains(d.isa, "avx512")) {
 				t.Errorf("layout %s of the input is not kept: %s", l, fwd)
 			}
 			py, pi := g.alloc(g.bytes(fwd.Out[0])), g.alloc(g.bytes(fwd.Out[1]))

@@ -53,13 +53,27 @@ func (p place) in(args []unsafe.Pointer, ws unsafe.Pointer) unsafe.Pointer {
 }
 
 func (s *sequence) impl() string {
+	return "dnnl:" + strings.Join(s.products(), "+")
+}
+
+// products names the library's implementations, each once.
+func (s *sequence) products() []string {
 	var names []string
 	for _, st := range s.steps {
-		if p, ok := st.body.(*prim); ok && !slices.Contains(names, p.code.PD().Impl()) {
-			names = append(names, p.code.PD().Impl())
+		var more []string
+		switch b := st.body.(type) {
+		case *prim:
+			more = []string{b.code.PD().Impl()}
+		case *sequence:
+			more = b.products()
+		}
+		for _, n := range more {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
 		}
 	}
-	return "dnnl:" + strings.Join(names, "+")
+	return names
 }
 
 // workspace is the intermediate memory, and behind it the scratch memory that the steps share.

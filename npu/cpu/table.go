@@ -16,11 +16,22 @@ var dnnlMakers = map[string]maker{
 // makers are the ways to execute a kind, best first. Package kern has only what it does better than the library.
 func (d *Device) makers(kind string) []maker {
 	list := []maker{kernMaker}
-	if m, ok := dnnlMakers[kind]; ok && d.lib != nil {
-		if kind == npu.Conv2DBwdData || kind == npu.Conv2DBwdWeights {
-			list = append(list, pointwiseMaker, columnsMaker)
-		}
+	m, ok := dnnlMakers[kind]
+	switch {
+	case !ok || d.lib == nil:
+	case m.widens:
 		list = append(list, m)
+	default:
+		ways := []maker{m}
+		if kind == npu.Conv2DBwdData || kind == npu.Conv2DBwdWeights {
+			ways = []maker{pointwiseMaker, columnsMaker, m}
+		}
+		for _, m := range ways {
+			list = append(list, native(m))
+		}
+		for _, m := range ways {
+			list = append(list, widened(m))
+		}
 	}
 	return append(list, goMaker)
 }

@@ -103,10 +103,14 @@ func load(path string) (*Lib, error) {
 	return l, nil
 }
 
-// Environment sets variables that libgomp reads when it is loaded, unless the user has set them. It has an effect only before the
-// first Open of the process. share tells how many ranks share the machine.
-func Environment(threads, share int) error {
+// Environment sets variables that libgomp and the library read when they are loaded, unless the user has set them. It has an effect only
+// before the first Open of the process. share tells how many ranks share the machine; isa, if not empty, is the best instruction set that
+// the library may use, in the words of ONEDNN_MAX_CPU_ISA.
+func Environment(threads, share int, isa string) error {
 	set := map[string]string{"OMP_NUM_THREADS": fmt.Sprint(threads), "OMP_DYNAMIC": "false"}
+	if isa != "" {
+		set["ONEDNN_MAX_CPU_ISA"] = isa
+	}
 	if threads > 1 {
 		// Threads that wait by spinning take the cores from Go's goroutines and from other ranks: 5-10 times slower with two
 		// ranks of two threads on two cores. Alone, a short spin is worth 10 % of the small kernels.

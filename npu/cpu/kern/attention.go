@@ -29,7 +29,10 @@ func init() {
 // tilesOff is set by tests that want the other form of kernels.
 var tilesOff = false
 
-func useTiles() bool { return !tilesOff && C.kern_amx() != 0 }
+func useTiles() bool {
+	_, limited := limited()
+	return !tilesOff && !limited && C.kern_amx() != 0
+}
 
 // attention makes the Call of either direction: q, k and v are inputs from number q on, lse is checked too.
 func attention(kernel string, op npu.Op, q int, lse []npu.Desc) *Call {

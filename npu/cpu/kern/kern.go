@@ -221,8 +221,5 @@ func bit(b bool, flag int) int {
 	return 0
 }
 
-// best is the code of this processor's best instruction set.
-func best() int { return int(C.kern_isa()) }
-
 // setGrain changes the number of elements below which a thread is not worth waking, for tests of small tensors.
 func setGrain(elems int64) { C.kern_grain = C.int64_t(elems) }

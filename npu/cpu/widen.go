@@ -1,0 +1,151 @@
+//go:build cgo && linux && (amd64 || arm64)
+
+package cpu
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
+)
+
+// Where the processor has no instructions for bf16, or the library no code for an op, tensors stay bf16 in memory and the library computes in
+// float32: what goes in is copied to float32, what comes out is rounded.
+
+// hasBF16 says whether the processor multiplies bf16: without the instructions the library has no kernels for it (AVX2), or some that emulate
+// them at a fifth of the speed of float32 (AVX-512).
+func (d *Device) hasBF16() bool {
+	return strings.Contains(d.isa, "bf16") || strings.Contains(d.isa, "amx") || strings.Contains(d.isa, "fp16")
+}
+
+// inBF16 says whether bf16 is among the op's arguments.
+func inBF16(op npu.Op) bool {
+	for i := range len(op.In) + len(op.Out) {
+		if t, _ := arg(op, i); t.DType == npu.BF16 {
+			return true
+		}
+	}
+	return false
+}
+
+// wideDesc is t in float32, in the layout of t.
+func wideDesc(t npu.Desc) npu.Desc { return t.As(npu.F32).With(t.Layout) }
+
+// inF32 is the op with float32 for bf16.
+func inF32(op npu.Op) npu.Op {
+	op = op.Clone()
+	for _, list := range [][]npu.Desc{op.In, op.Out} {
+		for i, t := range list {
+			if t.DType == npu.BF16 {
+				list[i] = wideDesc(t)
+			}
+		}
+	}
+	if op.Attrs.Str("dtype") == npu.BF16.String() {
+		op.Attrs = op.Attrs.Clone()
+		op.Attrs["dtype"] = npu.F32.String()
+	}
+	return op
+}
+
+// native is m for types in which the processor computes.
+func native(m maker) maker {
+	takes := func(d *Device, op npu.Op) bool { return d.hasBF16() || !inBF16(op) }
+	return maker{
+		choose: func(d *Device, op npu.Op) (npu.Op, error) {
+			if !takes(d, op) {
+				return op, errNotMine
+			}
+			return m.choose(d, op)
+		},
+		build: func(d *Device, op npu.Op) (body, error) {
+			if !takes(d, op) {
+				return nil, errNotMine
+			}
+			return m.build(d, op)
+		},
+	}
+}
+
+// widened executes ops in bf16 as m does in float32.
+func widened(m maker) maker {
+	return maker{
+		choose: func(d *Device, op npu.Op) (npu.Op, error) {
+			if !inBF16(op) {
+				return op, errNotMine
+			}
+			wide, err := m.choose(d, inF32(op))
+			if err != nil {
+				return op, err
+			}
+			for i := range op.In {
+				op.In[i].Layout = wide.In[i].Layout
+			}
+			for i := range op.Out {
+				op.Out[i].Layout = wide.Out[i].Layout
+			}
+			return op, nil
+		},
+		build: func(d *Device, op npu.Op) (body, error) {
+			if !inBF16(op) {
+				return nil, errNotMine
+			}
+			b, err := m.build(d, inF32(op))
+			if err != nil {
+				return nil, err
+			}
+			return d.widen(op, b)
+		},
+	}
+}
+
+// widen puts conversions around b, a body of op in float32.
+func (d *Device) widen(op npu.Op, b body) (body, error) {
+	seq := &sequence{}
+	run := step{body: b}
+	var after []step
+	for i := range len(op.In) + len(op.Out) {
+		t, in := arg(op, i)
+		at := place{arg: i}
+		if t.DType != npu.BF16 {
+			run.args = append(run.args, at)
+			continue
+		}
+		if !in && mayBeNil(op.Kind, i-len(op.In)) {
+			return nil, fmt.Errorf("%w: output %d is optional", errNotMine, i-len(op.In))
+		}
+		bytes, err := d.Bytes(t)
+		if err != nil {
+			return nil, err
+		}
+		wide, err := d.Bytes(wideDesc(t))
+		if err != nil {
+			return nil, err
+		}
+		if wide != 2*bytes {
+			return nil, fmt.Errorf("%w: %s takes %d bytes, and %d in f32", errNotMine, t, bytes, wide)
+		}
+		temp := place{arg: -1, off: seq.temp}
+		seq.temp += (wide + 63) &^ 63
+		run.args = append(run.args, temp)
+		if in {
+			seq.steps = append(seq.steps, d.convertStep(int(bytes/2), npu.BF16, at, npu.F32, temp))
+		} else {
+			after = append(after, d.convertStep(int(bytes/2), npu.F32, temp, npu.BF16, at))
+		}
+	}
+	seq.steps = append(append(seq.steps, run), after...)
+	return seq, nil
+}
+
+// convertStep converts elements one by one.
+func (d *Device) convertStep(elems int, from npu.DType, a place, to npu.DType, b place) step {
+	op := npu.Op{Kind: npu.Convert, Attrs: npu.Attrs{"dtype": to.String()}, In: []npu.Desc{npu.D(from, elems)}, Out: []npu.Desc{npu.D(to, elems)}}
+	call, ok := kern.Prepare(op)
+	if !ok {
+		panic("cpu: no kernel for " + op.String())
+	}
+	call.ForThreads(d.threads)
+	return step{body: kernBody{call}, args: []place{a, b}}
+}
