@@ -6,10 +6,20 @@
 //	h, err := c.AllReduce(ctx, mem, comm.Sum)           // returns at once
 //	err = h.Wait(ctx)
 //
+// # Three words
+//
+//   - A round is one meeting of all ranks. Each publishes that it has reached the round, and waits until it sees that all others have. Rounds
+//     are numbered from 1 over the life of a group; a collective takes one or more of them.
+//   - A line is where a rank publishes: one cache line with the number of the round that the rank has reached, which call it makes, and where
+//     its memory is. A rank has two, used in turn, so that it can publish a round while a peer still reads its line of the one before. In a round every
+//     rank reads one line of each peer.
+//   - A slot is 512 KiB of the file into which a rank copies ("stages") a chunk of memory that its peers cannot map. A rank has two, used in
+//     turn for the same reason; the line names the one in use.
+//
 // # What a collective costs
 //
-// With w ranks and n bytes per rank, for memory that came from Alloc ("direct") and other memory ("staged", through two
-// slots of 512 KiB per rank); rounds are exchanges of one cache line with every peer:
+// With w ranks and n bytes per rank, for memory that came from Alloc ("direct", read and written where it is) and other memory ("staged", through
+// slots):
 //
 //	                direct: rounds  bytes touched per rank       staged: rounds per chunk
 //	AllReduce       2               n read, n written             2
@@ -48,6 +58,9 @@
 // (which are reused, and mean nothing across containers). The file's name is removed as soon as all ranks joined, so that nothing can be
 // left behind later; a name left by a job that died while joining is removed by Sweep: of the supervisor, or of the next rank 0 on the machine.
 // A rank that gives up while joining, for lack of memory say, tells the others, also those that come later.
+//
+// A rank that is frozen keeps its lock, and is found by the deadline. One at long work (comm.Work) counts its beats in a word that the others look at, 20
+// times a second while they wait for it.
 //
 // # Memory
 //

@@ -188,7 +188,7 @@ func TestGiveUpEarly(t *testing.T) {
 		t.Errorf("got %v, want a timeout that names rank 0", err)
 	}
 	f.close()
-	over(nil, nil)
+	over(nil)
 	empty(t, dir)
 }
 

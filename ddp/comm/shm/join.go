@@ -72,7 +72,7 @@ func (c *Config) join(ctx context.Context) (*Comm, error) {
 	begin := time.Now()
 	var f files
 	var err error
-	over := func([]int, error) {}
+	over := func(error) {}
 	if c.Rank == 0 {
 		Sweep(c.Dir)
 		f, over, err = create(*c)
@@ -87,21 +87,22 @@ func (c *Config) join(ctx context.Context) (*Comm, error) {
 		f.heap = -1
 	}
 	group, err := enter(f, c.Rank, c.Size)
+	if err == nil {
+		err = group.meet(ctx, begin)
+	}
 	if err != nil {
-		over(others(c.Size), err)
-		return nil, err
-	}
-	if err := group.meet(ctx, begin); err != nil {
-		var late []int
-		if ctx.Err() == nil { // else nobody is expected any more
-			late = group.absent()
+		tell := err
+		if ctx.Err() != nil { // nobody is expected any more
+			tell = nil
 		}
-		over(late, err) // first, so that who hears of the abort finds what was left for it
-		group.Abort(err)
-		group.Close()
+		over(tell) // first, so that who hears of the abort finds what was left for it
+		if group != nil {
+			group.Abort(err)
+			group.Close()
+		}
 		return nil, err
 	}
-	over(nil, nil) // all have the file open
+	over(nil) // all have the file open
 	return group, nil
 }
 
@@ -111,14 +112,6 @@ func (c *Comm) absent() (ranks []int) {
 		if atomic.LoadUint32(&b.state) == absent {
 			ranks = append(ranks, r)
 		}
-	}
-	return ranks
-}
-
-// others are the ranks but 0.
-func others(size int) (ranks []int) {
-	for r := 1; r < size; r++ {
-		ranks = append(ranks, r)
 	}
 	return ranks
 }
@@ -147,6 +140,9 @@ func NewLocal(n int) ([]comm.Communicator, error) {
 			c, err = enter(files{own, own}, r, n)
 		}
 		if err != nil {
+			if c != nil {
+				c.Close()
+			}
 			for _, c := range group {
 				c.Close()
 			}
@@ -199,7 +195,8 @@ func initialise(f files, size int) error {
 	return nil
 }
 
-// enter maps the control part for a rank that holds its lock, and marks it joined. It owns f from here on.
+// enter maps the control part for a rank that holds its lock, and marks it joined. It owns f from here on. With an error it may give a Comm too: the
+// others wait for this rank, and are to be told through it.
 func enter(f files, rank, size int) (*Comm, error) {
 	fd, l := f.control, layoutOf(size)
 	m, err := mapRange(fd, 0, l.end)
@@ -209,10 +206,7 @@ func enter(f files, rank, size int) (*Comm, error) {
 	}
 	c := newComm(f, m, rank, size)
 	if err := reserve(fd, l.slot(rank), 2*slotBytes); err != nil {
-		err = spaceError(fd, 2*slotBytes, err)
-		c.Abort(err) // the others wait for this rank
-		c.Close()
-		return nil, err
+		return c, spaceError(fd, 2*slotBytes, err)
 	}
 	b := c.v.block[rank]
 	if f.heap >= 0 {

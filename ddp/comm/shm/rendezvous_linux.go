@@ -15,23 +15,16 @@ import (
 
 // create makes the file of a job, named in a folder of this user. over takes the name away when rank 0 is through: with an error, which ranks that come
 // later are told, or without.
-func create(cfg Config) (f files, over func(late []int, err error), err error) {
+func create(cfg Config) (f files, over func(err error), err error) {
 	for range 100 { // an empty folder may be removed under our hands by a rank 0 that is through
 		var d *folder
 		if d, err = ownFolder(cfg.Dir); err == nil {
-			over = func(late []int, err error) {
-				if err != nil {
-					d.refuse(cfg.Job, late, err)
-				}
-				d.remove(cfg.Job)
-				d.tidy()
-				d.close()
-			}
+			over = func(err error) { d.over(cfg, err) }
 			if f, err = d.create(cfg); err == nil {
 				return f, over, nil
 			}
 			if isNoSpace(err) {
-				d.refuse(cfg.Job, others(cfg.Size), err)
+				d.refuse(cfg.Job, others(cfg.Size, -1), err)
 			}
 			d.tidy()
 			d.close()
@@ -41,6 +34,36 @@ func create(cfg Config) (f files, over func(late []int, err error), err error) {
 		}
 	}
 	return files{}, nil, err
+}
+
+// over takes the name of the file away. Ranks that have it open hear of err through it, the others find a refusal.
+func (d *folder) over(cfg Config, err error) {
+	fd := -1
+	if err != nil {
+		fd, _ = d.open(cfg.Job)
+	}
+	d.remove(cfg.Job)
+	if fd >= 0 {
+		d.refuse(cfg.Job, others(cfg.Size, fd), err)
+		closeFD(fd)
+	}
+	d.tidy()
+	d.close()
+}
+
+// others are the ranks but 0 that never came to a file; all of them without a file.
+func others(size, fd int) (ranks []int) {
+	var blocks []*block
+	if m, err := mapPart(fd, layoutOf(size).slots); err == nil {
+		defer m.unmap()
+		blocks = viewOf(m.mem, size).block
+	}
+	for r := 1; r < size; r++ {
+		if blocks == nil || atomic.LoadUint32(&blocks[r].state) == absent && !held(fd, r, 1) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
 }
 
 // create makes the file of a job. It has no name until it is complete and locked by rank 0, so that whoever finds the name can rely

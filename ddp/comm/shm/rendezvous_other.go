@@ -15,5 +15,5 @@ func forget(Config) {}
 // Sweep does nothing: only on Linux ranks of several processes meet.
 func Sweep(string) {}
 
-func create(Config) (files, func([]int, error), error)         { return files{}, nil, errLinux }
+func create(Config) (files, func(error), error)                { return files{}, nil, errLinux }
 func attach(context.Context, Config, time.Time) (files, error) { return files{}, errLinux }
