@@ -64,7 +64,7 @@ func (o *Optimizer) planStep(s *segment, add func(*[]npu.Launch, string, npu.Op,
 			states = append(states, st.At(4*r.off))
 		}
 		args := append([]npu.Ptr{o.hyper.At(int64(hyperStride * r.group)), w, g}, states...)
-		if o.cfg.Rule == LARS {
+		if o.rule.adapts {
 			sw, sg := o.sums, o.sums.At(16)
 			if !o.cfg.Groups[r.group].NoAdapt {
 				sw, sg = s.sums.At(int64(32*sum)), s.sums.At(int64(32*sum+16))
@@ -89,23 +89,15 @@ func (o *Optimizer) planStep(s *segment, add func(*[]npu.Launch, string, npu.Op,
 // stepOp is the op of kinds.go that steps one run.
 func (o *Optimizer) stepOp(r run) npu.Op {
 	v, sums := npu.D(npu.F32, int(r.elems)), npu.D(npu.F64, 2)
-	hyper := npu.D(npu.F32, hyperLen)
-	switch o.cfg.Rule {
-	case SGD:
-		has := o.cfg.Momentum != 0
-		op := npu.Op{Kind: npu.SGD, In: []npu.Desc{hyper, v, v}, Out: []npu.Desc{v},
-			Attrs: npu.Attrs{"nesterov": o.cfg.Nesterov, "decoupled": o.cfg.Decoupled, "has_momentum": has}}
-		if has {
-			op.In, op.Out = append(op.In, v), append(op.Out, v)
-		}
-		return op
-	case LARS:
-		return npu.Op{Kind: npu.LARS, In: []npu.Desc{hyper, v, v, v, sums, sums}, Out: []npu.Desc{v, v},
-			Attrs: npu.Attrs{"skip": o.cfg.Groups[r.group].NoAdapt}}
-	default:
-		return npu.Op{Kind: npu.AdamW, In: []npu.Desc{hyper, v, v, v, v}, Out: []npu.Desc{v, v, v},
-			Attrs: npu.Attrs{"coupled": o.cfg.Rule == Adam}}
+	op := o.rule.op(&o.cfg, &o.cfg.Groups[r.group])
+	op.In, op.Out = []npu.Desc{npu.D(npu.F32, hyperLen), v, v}, []npu.Desc{v}
+	for range o.rule.states(&o.cfg) {
+		op.In, op.Out = append(op.In, v), append(op.Out, v)
 	}
+	if o.rule.adapts {
+		op.In = append(op.In, sums, sums)
+	}
+	return op
 }
 
 func sumSqOp(elems int64) npu.Op {

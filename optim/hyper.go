@@ -70,18 +70,8 @@ func (o *Optimizer) fillHyper(dst []byte, g *Group, lr, gradScale float64) {
 	if o.count == 1 {
 		first = 1
 	}
-	switch c.Rule {
-	case SGD:
-		v[2], v[3], v[4], v[5] = c.Momentum, g.WeightDecay, c.Dampening, first
-	case LARS:
-		v[2], v[3], v[4], v[5], v[6] = c.Momentum, g.WeightDecay, c.Trust, c.Eps, first
-		if c.Nesterov {
-			v[7] = 1
-		}
-	default:
-		v[2], v[3], v[4], v[5] = c.Beta1, c.Beta2, c.Eps, g.WeightDecay
-		v[6], v[7] = correction(c.Beta1, o.count), correction(c.Beta2, o.count)
-	}
+	own := o.rule.hyper(c, g, first, o.count)
+	copy(v[2:], own[:])
 	for i, x := range v {
 		binary.NativeEndian.PutUint32(dst[4*i:], math.Float32bits(float32(x)))
 	}

@@ -14,6 +14,7 @@ import (
 type Optimizer struct {
 	dev   npu.Device
 	cfg   Config
+	rule  *rule
 	segs  []segment
 	count int64
 
@@ -48,12 +49,16 @@ func New(dev npu.Device, cfg Config, segments []Segment) (*Optimizer, error) {
 	if err := errors.Join(cfg.Validate(), validateSegments(segments, len(cfg.Groups))); err != nil {
 		return nil, err
 	}
-	o := &Optimizer{dev: dev, cfg: cfg.clone(), kernels: map[string]npu.Kernel{}}
+	r, err := cfg.rule()
+	if err != nil {
+		return nil, err
+	}
+	o := &Optimizer{dev: dev, cfg: cfg.clone(), rule: r, kernels: map[string]npu.Kernel{}}
 	for _, s := range segments {
 		s.Tensors = slices.Clone(s.Tensors)
 		o.segs = append(o.segs, segment{Segment: s.withTensors()})
 	}
-	err := o.allocate()
+	err = o.allocate()
 	if err == nil {
 		err = o.bindAll()
 	}
@@ -65,7 +70,7 @@ func New(dev npu.Device, cfg Config, segments []Segment) (*Optimizer, error) {
 
 // allocate makes the state vectors and the small memories.
 func (o *Optimizer) allocate() error {
-	lars := o.cfg.Rule == LARS
+	lars := o.rule.adapts
 	adaptive, longest := 0, 16
 	for i := range o.segs {
 		s := &o.segs[i]

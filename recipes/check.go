@@ -235,7 +235,7 @@ func (c *checker) optim() {
 	if o.Name == "sgd" && o.Nesterov && (o.Momentum == 0 || o.Dampening != 0) {
 		c.bad("optim.nesterov", "", "needs a momentum and no dampening, got momentum %g, dampening %g", o.Momentum, o.Dampening)
 	}
-	if (o.Name == "adamw" || o.Name == "adam") && o.Eps == 0 {
+	if c.r.optimizer().needsEps && o.Eps == 0 {
 		c.bad("optim.eps", "", "must be above 0 for %s", o.Name)
 	}
 	if m := &c.r.Model; m.InitPartial && m.InitFrom == "" {

@@ -114,18 +114,13 @@ func (r *Recipe) resolveData() {
 }
 
 func (r *Recipe) resolveOptim() {
-	lr, decay, eps := 0.1, 1e-4, 1e-8
-	switch r.Optim.Name {
-	case "adamw":
-		lr, decay = 1e-3, 0.01
-	case "adam":
-		lr, decay = 1e-3, 0
-	case "lars":
-		eps = 1e-9
+	o := r.optimizer()
+	if o.name == "" {
+		o = optimizers[0] // the name is a problem; there shall be no other one because of it
 	}
-	auto(r, "optim.lr", &r.Optim.LR, lr)
-	auto(r, "optim.weight_decay", &r.Optim.WeightDecay, decay)
-	auto(r, "optim.eps", &r.Optim.Eps, eps)
+	auto(r, "optim.lr", &r.Optim.LR, o.lr)
+	auto(r, "optim.weight_decay", &r.Optim.WeightDecay, o.decay)
+	auto(r, "optim.eps", &r.Optim.Eps, o.eps)
 }
 
 // resolvePaths makes paths that are written in a file count from its folder. Those of the command line count from the working directory, as

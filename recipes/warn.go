@@ -28,10 +28,11 @@ func (r *Recipe) suspicions() []string {
 	if o.LRScaling != "none" && lr > 1.5*o.LR && s.WarmupSteps == 0 && s.WarmupEpochs == 0 {
 		warn("schedule.warmup_epochs", "the learning rate is scaled up to %.3g for a global batch of %d without a warm-up, which often diverges", lr, batch)
 	}
-	if limit := map[string]float64{"sgd": 4, "adamw": 0.02, "adam": 0.02}[o.Name]; limit > 0 && lr > limit {
+	rule := r.optimizer()
+	if rule.highLR > 0 && lr > rule.highLR {
 		warn("optim.lr", "a peak learning rate of %.3g is unusually high for %s", lr, o.Name)
 	}
-	if limit := map[string]float64{"sgd": 0.01, "lars": 0.01, "adam": 0.01, "adamw": 0.5}[o.Name]; o.WeightDecay > limit {
+	if o.WeightDecay > rule.highDecay {
 		warn("optim.weight_decay", "%g is unusually high for %s", o.WeightDecay, o.Name)
 	}
 	if r.Train.Batch < 4 && r.family().batchNorm {
@@ -69,12 +70,7 @@ func (r *Recipe) unused(key string) string {
 		what  string
 		uses  map[string][]string // by value: keys that only these values use
 	}{
-		{r.Optim.Name, "optim.name", map[string][]string{
-			"sgd":   {"optim.momentum", "optim.nesterov", "optim.dampening", "optim.decoupled_decay"},
-			"adamw": {"optim.beta1", "optim.beta2", "optim.eps"},
-			"adam":  {"optim.beta1", "optim.beta2", "optim.eps"},
-			"lars":  {"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"},
-		}},
+		{r.Optim.Name, "optim.name", usedBy()},
 		{r.Model.Name, "model.name", familyKeys()},
 		{r.Optim.LRScaling, "optim.lr_scaling", map[string][]string{"linear": {"optim.lr_batch"}, "sqrt": {"optim.lr_batch"}}},
 		{r.Schedule.Kind, "schedule.kind", map[string][]string{

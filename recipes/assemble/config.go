@@ -152,14 +152,9 @@ func every(epochs, steps int) int {
 func Optimizer(r *recipes.Recipe) optim.Config {
 	o := r.Optim
 	c := optim.Default(o.Name, o.WeightDecay)
-	switch o.Name {
-	case optim.SGD:
-		c.Momentum, c.Nesterov, c.Dampening, c.Decoupled = o.Momentum, o.Nesterov, o.Dampening, o.DecoupledDecay
-	case optim.LARS:
-		c.Momentum, c.Nesterov, c.Trust, c.Eps = o.Momentum, o.Nesterov, o.Trust, o.Eps
-	default:
-		c.Beta1, c.Beta2, c.Eps = o.Beta1, o.Beta2, o.Eps
-	}
+	// All numbers, whatever the rule: it takes those that it has, and optim refuses a rule that it does not know.
+	c.Momentum, c.Nesterov, c.Dampening, c.Decoupled = o.Momentum, o.Nesterov, o.Dampening, o.DecoupledDecay
+	c.Beta1, c.Beta2, c.Eps, c.Trust = o.Beta1, o.Beta2, o.Eps, o.Trust
 	if !o.NoDecayNormBias {
 		c.Groups[optim.NoDecay].WeightDecay = o.WeightDecay
 		c.Groups[optim.NoDecay].NoAdapt = false
