@@ -117,7 +117,7 @@ type Train struct {
 	Accumulate      int     `toml:"accumulate_steps" default:"1" min:"1" max:"1048576" doc:"Micro-batches of one optimizer step."`
 	DType           string  `toml:"dtype" default:"f32" oneof:"f32|bf16" doc:"Type of activations and of the weights' working copies. Master weights, statistics, losses and reductions are f32 always. bf16 halves the memory of activations everywhere; it is faster only on processors with bf16 instructions (AVX-512 BF16, AMX). Others compute in f32 and say so at the start."`
 	Device          string  `toml:"device" default:"auto" oneof:"auto|cpu|ref" doc:"auto: cpu where its library can be loaded, otherwise ref with a warning. ref is plain Go: right, and slow."`
-	Threads         int     `toml:"threads_per_rank" default:"0" min:"0" max:"1024" doc:"Compute threads; 0: the cores of this machine divided by its ranks."`
+	Threads         int     `toml:"threads_per_rank" default:"0" min:"0" max:"1024" doc:"Compute threads; 0: the cores of this machine divided by its ranks, and no more than a CPU quota (cgroup) has room for."`
 	PinCPUs         bool    `toml:"pin_cpus" default:"true" doc:"Bind each rank to cores of its own. Only where gotrain starts the ranks itself and there are enough cores."`
 	Recompute       string  `toml:"recompute" default:"none" oneof:"none|layer" doc:"layer: keep only what leaves each layer of the model and compute the rest again in the backward pass (arXiv 1604.06174): much less memory, about a third more arithmetic, the same numbers. For models of layers, such as llama."`
 	ClipNorm        float64 `toml:"clip_norm" default:"0" min:"0" doc:"Limit of the global L2 norm of the gradients; 0: none. With a limit the optimizer waits for all gradients."`

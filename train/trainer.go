@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
@@ -165,6 +167,13 @@ func (t *Trainer) openDevice() (npu.Device, error) {
 	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: maps.Clone(t.cfg.Options)}
 	if o.Extra == nil {
 		o.Extra = map[string]string{}
+	}
+	if o.Threads == 0 { // a device counts cores, and knows nothing of quotas
+		place, err := launch.Place(launch.Identity{LocalWorld: o.Share}, os.LookupEnv)
+		if err == nil && place.Why != "" {
+			o.Threads = place.Threads
+			slog.Info(place.Why)
+		}
 	}
 	if _, set := o.Extra["calibrate"]; !set && t.cfg.PeakFLOPS == 0 {
 		o.Extra["calibrate"] = "true" // a tenth of a second, for MFU and predictions

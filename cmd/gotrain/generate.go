@@ -253,6 +253,10 @@ func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Ge
 		return nil, launch.WithCode(launch.ExitUsage, err)
 	}
 	o := generate.Options{Threads: f.threads, Compute: dtype, Texts: len(prompts), Room: room}
+	if place, err := launch.Place(launch.Identity{LocalWorld: 1}, os.LookupEnv); o.Threads == 0 && err == nil && place.Why != "" {
+		o.Threads = place.Threads // a device counts cores, and knows nothing of quotas
+		fmt.Fprintln(os.Stderr, place.Why)
+	}
 	if f.device != "auto" {
 		o.Device = f.device
 	}

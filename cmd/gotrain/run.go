@@ -84,7 +84,12 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 		return fmt.Errorf("cannot find the program itself: %w", err)
 	}
 	defer shm.Sweep("") // ranks that were killed while they met leave a name
+	env := os.Environ()
+	if n := r.Train.Threads; n > 0 {
+		env = append(env, fmt.Sprintf("GOTRAIN_THREADS=%d", n)) // the recipe's word counts, as in a rank
+	}
 	return launch.Supervise(ctx, launch.Job{
+		Env:  env,
 		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs,
 		Grace: time.Duration(r.Train.GraceSeconds * float64(time.Second)),
 	})

@@ -27,6 +27,9 @@ func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *t
 	if err != nil {
 		return nil, err
 	}
+	if place.Why != "" && r.Train.Threads == 0 {
+		slog.Info(place.Why)
+	}
 	// Ranks meet before they open data, over which one of them may take long: it can tell the others only once they have met.
 	group, err := train.Meet(ctx, id)
 	if err != nil {

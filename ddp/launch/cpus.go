@@ -13,8 +13,11 @@ import (
 type Placement struct {
 	// CPUs are the processors that the process is bound to; nil when it shares all of them with the other local ranks.
 	CPUs []int
-	// Threads is how many compute threads the rank should start, at least 1: one per physical core of its share.
+	// Threads is how many compute threads the rank should start, at least 1: one per physical core of its share, and no more than the CPU quota of
+	// the process's control groups has room for.
 	Threads int
+	// Why says what decided about Threads, where it was not the number of cores; "" otherwise. Worth a line of the log.
+	Why string
 }
 
 // Place finds the placement of a rank: what the supervisor said (GOTRAIN_CPUS, GOTRAIN_THREADS), or the set that another
@@ -46,6 +49,7 @@ func Place(id Identity, lookup Lookup) (Placement, error) {
 			p.Threads = len(cores(mine)) / max(1, id.LocalWorld)
 		}
 		p.Threads = max(1, min(p.Threads, runtime.GOMAXPROCS(0)))
+		p.limit(id.LocalWorld, machine)
 	}
 	return p, nil
 }

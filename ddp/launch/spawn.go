@@ -40,6 +40,10 @@ func (s *supervisor) spawnAll() error {
 	for i := range s.Ranks {
 		p := places[i]
 		p.Threads = max(1, min(p.Threads, runtime.GOMAXPROCS(0)/s.Ranks))
+		p.limit(s.Ranks, machine)
+		if _, given := LookupIn(s.Env)("GOTRAIN_THREADS"); p.Why != "" && i == 0 && !given {
+			s.console.say("%s", p.Why)
+		}
 		if s.NoPin {
 			p.CPUs = nil
 		}
