@@ -6,8 +6,30 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/train/data"
 )
+
+// finish tells the sinks how it ended, and the peers if it ended badly, and releases everything.
+func (t *Trainer) finish(err error) error {
+	var stop *StopError
+	failed := err != nil && !errors.As(err, &stop)
+	if failed {
+		launch.Report(err) // before the peers hear of it, for they may be gone first
+	}
+	if t.comm != nil && (failed || stop != nil && stop.Err != nil) { // the peers may still be waiting for this rank
+		t.comm.Abort(err)
+	}
+	t.emitEnd(err)
+	cerr := t.Close()
+	if t.bus != nil {
+		cerr = errors.Join(cerr, launch.WithCode(launch.ExitStorage, t.bus.Close()))
+	}
+	if err == nil && cerr != nil {
+		err = fmt.Errorf("train: closing: %w", cerr)
+	}
+	return err
+}
 
 // Close releases everything. Run calls it; only a Trainer that was opened otherwise needs it. Idempotent.
 func (t *Trainer) Close() error {

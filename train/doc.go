@@ -39,6 +39,7 @@
 //
 // # Where to read
 //
-// loop.go is the loop. step.go is one step, evaluate.go one evaluation, save.go and initialise.go are how state leaves and enters. summary.go
-// plans a run without running it.
+// loop.go is the loop. step.go is one step, in three parts: microbatch.go, vote.go, update.go. evaluate.go is one evaluation, stop.go how a run ends on
+// request. State leaves in save.go and enters in initialise.go and resume.go; statistics.go has what differs between ranks. trainer.go opens everything, with
+// the help of engine.go (buckets, and what ranks must agree on) and bind.go (memory). summary.go plans a run without running it.
 package train

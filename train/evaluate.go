@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -14,6 +15,27 @@ import (
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/train/data"
 )
+
+// Evaluate runs the held-out samples once through the weights that the configuration starts from (InitFrom, or a checkpoint to resume), without training
+// and without saving: the mean "loss", the metrics, and "items", the number of samples. Call it instead of Run, on all ranks.
+func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err error) {
+	if t.cfg.Eval == nil {
+		return nil, fmt.Errorf("train: there are no held-out samples to evaluate\nhint: train.WithEval")
+	}
+	if err := t.use(); err != nil {
+		return nil, err
+	}
+	defer func() { err = t.finish(err) }()
+	t.evaluating = true
+	if err := t.open(ctx); err != nil {
+		return nil, err
+	}
+	out, stop, err := t.evaluate(ctx)
+	if err == nil && stop {
+		return nil, &StopError{Evaluation: true}
+	}
+	return out, err
+}
 
 // perplexity is the name of the exponential of the mean loss, where that is a negative log-likelihood.
 const perplexity = "perplexity"
@@ -155,4 +177,31 @@ func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *held) error 
 		to.bad = slices.DeleteFunc(slices.Clone(b.Indices), func(i int) bool { return i < 0 })
 	}
 	return nil
+}
+
+// note adds the evaluation to the checkpoint of its step, so that a run that resumes from there need not repeat it.
+func (t *Trainer) note(ctx context.Context) {
+	if t.comm.Rank() != 0 || t.saved != t.step || t.evaluated != t.step {
+		return
+	}
+	defer t.onDisk("adding the evaluation to its checkpoint")()
+	if err := t.saver.Evaluated(ctx, t.savedName, t.lastEv); err != nil {
+		slog.Warn("a run that resumes from this checkpoint repeats its evaluation", "reason", err)
+	}
+}
+
+// keep ends a run whose evaluation failed: it saves the step that was evaluated, unless its checkpoint is there already. The checkpoint says that the
+// evaluation is still owed, so the next run begins with it.
+func (t *Trainer) keep(ctx context.Context, failed error) error {
+	var all *evalError
+	if t.saver == nil || !errors.As(failed, &all) { // an error of one rank: the others are not here
+		return failed
+	}
+	if t.saved != t.step {
+		if err := t.save(ctx, true); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	return fmt.Errorf("%w\nhint: the training is kept: the checkpoint of step %d is in %s; the same command runs the evaluation again",
+		failed, t.step, t.saver.Root())
 }

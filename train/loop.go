@@ -2,11 +2,8 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 
-	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
@@ -76,52 +73,6 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	}
 }
 
-// note adds the evaluation to the checkpoint of its step, so that a run that resumes from there need not repeat it.
-func (t *Trainer) note(ctx context.Context) {
-	if t.comm.Rank() != 0 || t.saved != t.step || t.evaluated != t.step {
-		return
-	}
-	defer t.onDisk("adding the evaluation to its checkpoint")()
-	if err := t.saver.Evaluated(ctx, t.savedName, t.lastEv); err != nil {
-		slog.Warn("a run that resumes from this checkpoint repeats its evaluation", "reason", err)
-	}
-}
-
-// begin opens everything. It says whether somebody asked to stop meanwhile, where there is anything to stop.
-func (t *Trainer) begin(ctx context.Context) (stop bool, err error) {
-	err = t.open(t.risk(ctx))
-	if t.commit() && err != nil { // whatever the error is: the request brought it about, here or on another rank
-		e := t.stopError()
-		e.Step, e.Began, e.Saved, e.Err = 0, 0, false, err
-		return false, e
-	}
-	if err != nil {
-		return false, err
-	}
-	t.first = t.step
-	if t.step >= t.total && !t.owed {
-		return false, nil
-	}
-	v, err := t.eng.Agree(ctx, ddp.Vote{Stop: t.stop.Load()})
-	return len(v.Stop) > 0, err
-}
-
-// keep ends a run whose evaluation failed: it saves the step that was evaluated, unless its checkpoint is there already. The checkpoint says that the
-// evaluation is still owed, so the next run begins with it.
-func (t *Trainer) keep(ctx context.Context, failed error) error {
-	var all *evalError
-	if t.saver == nil || !errors.As(failed, &all) { // an error of one rank: the others are not here
-		return failed
-	}
-	if t.saved != t.step {
-		if err := t.save(ctx, true); err != nil {
-			return errors.Join(failed, err)
-		}
-	}
-	return fmt.Errorf("%w\nhint: the training is kept: the checkpoint of step %d is in %s; the same command runs the evaluation again",
-		failed, t.step, t.saver.Root())
-}
-
 // use lets Run or Evaluate be called once. From then on a console that nobody reads does not end the process.
 func (t *Trainer) use() error {
 	launch.OutliveReaders()
@@ -148,25 +99,4 @@ func (t *Trainer) evalDue() bool {
 		return true
 	}
 	return t.due(t.cfg.EvalEvery)
-}
-
-// finish tells the sinks how it ended, and the peers if it ended badly, and releases everything.
-func (t *Trainer) finish(err error) error {
-	var stop *StopError
-	failed := err != nil && !errors.As(err, &stop)
-	if failed {
-		launch.Report(err) // before the peers hear of it, for they may be gone first
-	}
-	if t.comm != nil && (failed || stop != nil && stop.Err != nil) { // the peers may still be waiting for this rank
-		t.comm.Abort(err)
-	}
-	t.emitEnd(err)
-	cerr := t.Close()
-	if t.bus != nil {
-		cerr = errors.Join(cerr, launch.WithCode(launch.ExitStorage, t.bus.Close()))
-	}
-	if err == nil && cerr != nil {
-		err = fmt.Errorf("train: closing: %w", cerr)
-	}
-	return err
 }

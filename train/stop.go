@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
@@ -173,4 +174,23 @@ func (t *Trainer) stopped(ctx context.Context) error {
 		t.note(ctx) // its evaluation came before its checkpoint
 	}
 	return t.stopError()
+}
+
+// begin opens everything. It says whether somebody asked to stop meanwhile, where there is anything to stop.
+func (t *Trainer) begin(ctx context.Context) (stop bool, err error) {
+	err = t.open(t.risk(ctx))
+	if t.commit() && err != nil { // whatever the error is: the request brought it about, here or on another rank
+		e := t.stopError()
+		e.Step, e.Began, e.Saved, e.Err = 0, 0, false, err
+		return false, e
+	}
+	if err != nil {
+		return false, err
+	}
+	t.first = t.step
+	if t.step >= t.total && !t.owed {
+		return false, nil
+	}
+	v, err := t.eng.Agree(ctx, ddp.Vote{Stop: t.stop.Load()})
+	return len(v.Stop) > 0, err
 }

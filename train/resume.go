@@ -1,0 +1,168 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/data"
+)
+
+// resume goes on from a checkpoint where the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose differently.
+func (t *Trainer) resume(ctx context.Context) (bool, error) {
+	ck, err := t.choose(ctx)
+	if ck == nil || err != nil {
+		return false, err
+	}
+	defer ck.Close()
+	if err := t.restore(ctx, ck); err != nil {
+		return false, fmt.Errorf("train: resume from %s: %w", ck.Path, err)
+	}
+	if t.cfg.ResumeFrom == "" {
+		t.saved, t.savedName = t.step, ck.Name
+	}
+	if t.comm.Rank() == 0 && !t.evaluating {
+		slog.Info(t.found(ck.State), "checkpoint", ck.Path, "step", t.step, "place", t.at.String())
+	}
+	return true, nil
+}
+
+// choose opens the checkpoint to go on from; nil where the run starts anew.
+func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
+	store, must := t.saver, false
+	switch from := t.cfg.ResumeFrom; {
+	case from != "":
+		path, err := filepath.Abs(from)
+		if err != nil {
+			return nil, err
+		}
+		if exists(filepath.Join(path, checkpoint.ManifestFile)) {
+			ck, err := checkpoint.New(t.pulse.Watch(t.disk), filepath.Dir(path), t.cfg.KeepLast).Load(ctx, filepath.Base(path))
+			return ck, launch.WithCode(launch.ExitNoInput, err)
+		}
+		store, must = checkpoint.New(t.pulse.Watch(t.disk), path, t.cfg.KeepLast), true
+	case !t.cfg.Resume || t.saver == nil:
+		return nil, nil
+	}
+	name := ""
+	if t.comm.Rank() == 0 {
+		ck, rep, err := store.Latest(ctx)
+		if err != nil && (must || !errors.Is(err, checkpoint.ErrNone)) {
+			return nil, launch.WithCode(launch.ExitNoInput, err) // Run tells the others, who wait in tell
+		}
+		if rep.FellBack() {
+			slog.Warn(strings.TrimSpace(rep.String()))
+		}
+		if ck != nil {
+			name = ck.Name
+			ck.Close()
+		}
+	}
+	name, err := t.tell(ctx, name)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	return store.Load(ctx, name)
+}
+
+// restore sets everything from a checkpoint.
+func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error {
+	st := ck.State
+	if err := t.checkClasses(st); err != nil {
+		return err
+	}
+	if err := t.read(ctx, ck, checkpoint.ModelFile, t.model()); err != nil {
+		return err
+	}
+	if err := t.read(ctx, ck, checkpoint.OptimizerFile, t.moments()); err != nil {
+		return err
+	}
+	if f := ck.File(RankFile); f != nil && st.World == t.comm.Size() {
+		for i, s := range t.train.prog.States() {
+			v, err := f.Float32s(rankState(t.comm.Rank(), s.Name))
+			if err != nil {
+				return err
+			}
+			if err := t.mover.In(ctx, t.store.states[i], s.Desc, floatBytes(v)); err != nil {
+				return err
+			}
+		}
+	}
+	var at data.State
+	if err := json.Unmarshal(st.Sampler, &at); err != nil {
+		return fmt.Errorf("place in the data: %w", err)
+	}
+	if err := t.seek(st, at); err != nil {
+		return err
+	}
+	if err := t.scaler.Restore(st.Scaler); err != nil {
+		return err
+	}
+	t.opt.SetCount(st.OptimizerSteps)
+	if st.Metrics != nil {
+		t.lastEv, t.evaluated = st.Metrics, t.step
+	}
+	// The evaluation comes after the checkpoint: a run that ended in between owes it.
+	t.owed = t.eval != nil && t.evaluated != t.step && (st.EvaluationDue || t.step >= t.total)
+	t.warnChanged(st)
+	return nil
+}
+
+// warnChanged says which guarantees no longer hold when a run goes on in another setting.
+func (t *Trainer) warnChanged(st checkpoint.State) {
+	if t.comm.Rank() != 0 || t.evaluating {
+		return
+	}
+	if st.World != t.comm.Size() || st.MicroBatch != t.cfg.Batch || st.Accumulation != t.cfg.Accumulate {
+		slog.Warn("resumed with another division of the batch: the samples go on in the same order, losses agree to rounding and not to the bit",
+			"was", fmt.Sprintf("%d ranks × %d × %d", st.World, st.MicroBatch, st.Accumulation), "is", fmt.Sprintf("%d ranks × %d × %d", t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate))
+	}
+	if f, err := t.cfg.Data.Fingerprint(); err == nil && st.Fingerprints["data"] != "" && st.Fingerprints["data"] != f {
+		slog.Warn("resumed on other data than the checkpoint was made with", "was", st.Fingerprints["data"], "is", f)
+	}
+	if was := st.Fingerprints["settings"]; was != "" && was != t.cfg.settings() && st.World == t.comm.Size() {
+		slog.Warn("resumed with other settings", "was", was, "is", t.cfg.settings())
+	}
+}
+
+// read sets tensors from a file of the checkpoint.
+func (t *Trainer) read(ctx context.Context, ck *checkpoint.Checkpoint, file string, ts []tensor) error {
+	f := ck.File(file)
+	if f == nil && len(ts) == 0 {
+		return nil
+	}
+	if f == nil {
+		return fmt.Errorf("it has no %s\nhint: was it made with another optimizer?", file)
+	}
+	var names []string
+	for _, x := range f.Tensors() {
+		names = append(names, x.Name)
+	}
+	fit := fitting(ts, names, func(name string) ([]int, bool) {
+		s, ok := f.Lookup(name)
+		return intsOf(s.Shape), ok
+	}, t.cfg.InitIgnore)
+	if faults := fit.faults(false); faults != "" {
+		return t.misfit(file, names, faults, "model and optimizer must be those of the checkpoint; to start from its weights alone use init_from")
+	}
+	t.sayIgnored(file, fit.ignored)
+	for _, x := range ts {
+		v, err := f.Float32s(x.name)
+		if err != nil {
+			return err
+		}
+		if err := t.mover.In(ctx, x.at, x.desc, floatBytes(v)); err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -1,0 +1,58 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// tell sends a short text from rank 0 to all.
+func (t *Trainer) tell(ctx context.Context, text string) (string, error) {
+	if len(text) > telling {
+		return "", fmt.Errorf("train: %q is too long to be told to the other ranks", text)
+	}
+	_, text, err := t.broadcast(ctx, 0, 0, text)
+	return text, err
+}
+
+// reason tells all ranks what one of them failed at, with its exit code. Its own error is mine on that rank.
+func (t *Trainer) reason(ctx context.Context, rank int, mine error) (error, error) {
+	text := ""
+	if mine != nil {
+		text = mine.Error()
+	}
+	code, text, err := t.broadcast(ctx, rank, launch.ExitCode(mine), text[:min(len(text), telling)])
+	if err != nil {
+		return nil, err
+	}
+	out := launch.WithCode(code, errors.New(text))
+	if t.comm.Rank() != rank {
+		out = launch.WithBlame(out, rank)
+	}
+	return out, nil
+}
+
+// telling is the length of the longest text that one rank tells the others.
+const telling = 4096
+
+// broadcast sends a small number and a text from one rank to all.
+func (t *Trainer) broadcast(ctx context.Context, from, code int, text string) (int, string, error) {
+	b := make([]byte, 4+telling)
+	if t.comm.Rank() == from {
+		binary.LittleEndian.PutUint16(b, uint16(code))
+		binary.LittleEndian.PutUint16(b[2:], uint16(len(text)))
+		copy(b[4:], text)
+	}
+	ctx, cancel := t.patient(ctx)
+	defer cancel()
+	if err := comm.Wait(ctx)(t.comm.Broadcast(ctx, comm.Host(b, npu.U8), from)); err != nil {
+		return 0, "", fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)
+	}
+	n := int(binary.LittleEndian.Uint16(b[2:]))
+	return int(binary.LittleEndian.Uint16(b)), string(b[4:][:n]), nil
+}

@@ -1,0 +1,115 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
+)
+
+// update takes each bucket as it lands. Mostly the optimizer steps it at once, behind whatever the device still computes. It waits for the last one
+// where all gradients are measured first, for a limit of the norm or for loss scaling, and where the step may still be abandoned.
+func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err error) {
+	scale := t.usualCount() / (v.Count * t.scaler.Scale())
+	measure := t.cfg.ClipNorm > 0 || t.cfg.Scaler.Dynamic
+	hold := len(v.Hold) > 0
+	each := func(npu.Stream, int) error { return nil } // also in an abandoned step, whose buckets only keep the order of collectives
+	switch {
+	case r.abandoned:
+	case measure:
+		each, err = t.opt.MeasureSegment, t.opt.BeginMeasure(t.stream)
+	case !hold:
+		each, err = t.opt.StepSegment, t.opt.Begin(t.stream, r.lr, scale)
+	}
+	if err != nil {
+		return err
+	}
+	if hold && !r.abandoned {
+		t.risk(ctx)
+	}
+	t.reached(voted)
+	if err := t.eachBucket(ctx, each); err != nil {
+		return err
+	}
+	t.reached(reduced)
+	if r.comm, err = t.eng.Wait(ctx); err != nil || r.abandoned {
+		return err
+	}
+	if hold {
+		v, err := t.eng.Agree(ctx, ddp.Vote{Abandon: t.commit()})
+		if r.abandoned = len(v.Abandon) > 0; err != nil || r.abandoned {
+			return err
+		}
+	}
+	switch {
+	case measure:
+		return t.measured(ctx, r, scale)
+	case hold:
+		if err := t.opt.Begin(t.stream, r.lr, scale); err != nil {
+			return err
+		}
+		return t.opt.Step(t.stream)
+	}
+	return nil
+}
+
+// eachBucket enqueues work for each bucket as it lands, in plan order.
+func (t *Trainer) eachBucket(ctx context.Context, each func(npu.Stream, int) error) error {
+	if err := t.stream.Record(t.marks.backward); err != nil {
+		return err
+	}
+	for range t.eng.Buckets() {
+		k, err := t.nextBucket(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.stream.Record(t.marks.before[k]); err != nil {
+			return err
+		}
+		if err := each(t.stream, k); err != nil {
+			return err
+		}
+		if err := t.stream.Record(t.marks.after[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measured clips, or skips the step where gradients are not finite. All ranks hold the same gradients, so all decide the same.
+func (t *Trainer) measured(ctx context.Context, r *report, scale float64) error {
+	if err := t.opt.EndMeasure(t.stream); err != nil {
+		return err
+	}
+	if err := t.stream.Sync(ctx); err != nil { // host waits for device: the norm decides about the update
+		return t.where(err)
+	}
+	n := t.opt.Norm()
+	r.norm = n.L2(scale)
+	skip, err := t.scaler.Update(n.NonFinite > 0)
+	if err != nil {
+		return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: step %d: %w", t.step, err))
+	}
+	if r.skipped = skip; skip {
+		return nil
+	}
+	if err := t.opt.Begin(t.stream, r.lr, scale*optim.ClipCoef(r.norm, t.cfg.ClipNorm)); err != nil {
+		return err
+	}
+	return t.opt.Step(t.stream)
+}
+
+// nextBucket waits for the next bucket in plan order.
+func (t *Trainer) nextBucket(ctx context.Context) (int, error) {
+	select {
+	case k := <-t.landed:
+		return k, nil
+	case <-t.eng.Broken():
+		return 0, t.eng.Err()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("train: rank %d step %d: waiting for gradients: %w", t.comm.Rank(), t.step, context.Cause(ctx))
+	}
+}

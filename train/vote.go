@@ -1,0 +1,90 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/launch"
+)
+
+// holdAfter is how long the forward passes of a step may take before all updates of the step wait for its last bucket and for a second agreement, so
+// that the step can be abandoned until then. Shorter steps are finished, and start to update while gradients are still reduced.
+const holdAfter = time.Second
+
+// vote waits for this rank's loss and hears all others: global loss, count and metrics, whether anybody wants to stop or to abandon the step, whether
+// any number is not finite. Buckets wait for it, so no weight is changed before all know.
+func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Verdict, error) {
+	if err := t.train.ready.Sync(ctx); err != nil { // host waits for device: the forward pass of the last micro-batch
+		return ddp.Verdict{}, t.where(err)
+	}
+	mine := sums{metrics: make([]float64, len(t.train.net.metrics))}
+	abandon := t.commit() // until the verdict says whether this step waits for the second agreement
+	for m := 0; m < t.cfg.Accumulate && !abandon; m++ {
+		t.train.add(&mine, m, t.valid[m])
+	}
+	stop := t.stop.Load()
+	v, err := t.eng.Vote(ctx, ddp.Vote{
+		Count: mine.count, LossSum: mine.loss, Sums: mine.metrics, Stop: stop, Abandon: abandon, Hold: stop || time.Since(begin) > t.holdAfter,
+		NonFinite: math.IsNaN(mine.loss) || math.IsInf(mine.loss, 0),
+	})
+	if err != nil {
+		return v, err
+	}
+	if r.abandoned = len(v.Abandon) > 0; r.abandoned {
+		t.risk(ctx)
+		t.Abandon()
+		return v, nil
+	}
+	r.loss, r.count, r.stop = v.LossSum/v.Count, v.Count, len(v.Stop) > 0
+	r.metrics = append(r.metrics, v.Sums...)
+	for i := range r.metrics {
+		r.metrics[i] /= v.Count
+	}
+	if len(v.NonFinite) > 0 && !t.cfg.Scaler.Dynamic {
+		return v, t.nonFinite(ctx, v)
+	}
+	if v.Count == 0 {
+		return v, fmt.Errorf("train: step %d has no item that counts on any rank", t.step)
+	}
+	return v, nil
+}
+
+// nonFinite ends a run whose loss is no number: who saw it first, on which samples.
+func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
+	_ = t.stream.Sync(ctx) // the batches are still being read
+	place, samples := "", ""
+	mine := slices.Contains(v.NonFinite, t.comm.Rank())
+	if mine {
+		if t.cfg.Accumulate == 1 { // else the inputs of the bad micro-batch are gone
+			if at, err := t.train.prog.FirstNonFinite(ctx, t.stream); err == nil && at != "" {
+				place = ", first in " + at
+			}
+		}
+		samples = "; samples of this rank:" + t.badSamples()
+	}
+	err := launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
+		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), samples))
+	if !mine {
+		err = launch.WithBlame(err, v.NonFinite...)
+	}
+	return err
+}
+
+// badSamples lists the samples of the micro-batches whose loss is not finite.
+func (t *Trainer) badSamples() (out string) {
+	gone := len(t.valid) - len(t.micro) // batches that went back to the loader within this step
+	for m := range t.valid {
+		switch v := t.train.value(m, 0); {
+		case !math.IsNaN(v) && !math.IsInf(v, 0):
+		case m < gone:
+			out += fmt.Sprintf(" those of micro-batch %d of %d (no longer at hand)", m+1, len(t.valid))
+		default:
+			out += fmt.Sprintf(" %v", t.micro[m-gone].Indices)
+		}
+	}
+	return out
+}
