@@ -8,6 +8,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
 // fit is how the tensors of a file go with those of the run. Both ways count: a file with more than the model takes is, most likely, another model's.
@@ -80,6 +81,9 @@ func (f fit) faults(partial bool) string {
 
 // misfit is the error about weights of which not all find a place, or which leave a place empty.
 func (t *Trainer) misfit(file string, names []string, faults, hint string) error {
+	if wrapped := safetensors.WrapperHint(names); wrapped != "" {
+		hint = wrapped
+	}
 	guess := ""
 	if t.cfg.Recognise != nil {
 		if model := t.cfg.Recognise(names); model != "" {

@@ -151,3 +151,11 @@ func TestPatternsOfNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Names with a wrapper's prefix are explained.
+func TestMisfitOfWrappedNames(t *testing.T) {
+	err := (&Trainer{}).misfit("w.safetensors", []string{"module.conv1.weight", "module.fc.bias"}, "2 of the file's are not in the model", "another hint")
+	if !strings.Contains(err.Error(), `hint: all names begin with "module."`) || strings.Contains(err.Error(), "another hint") {
+		t.Error(err)
+	}
+}

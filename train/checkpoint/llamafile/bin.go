@@ -46,6 +46,9 @@ func openBin(path string) (Model, error) {
 		return nil, fmt.Errorf("llamafile: open %s: %w", path, err)
 	}
 	m, err := fromBin(raw)
+	if pickle := safetensors.CheckPickle(raw, path); err != nil && pickle != nil { // pytorch_model.bin
+		err = fmt.Errorf("%w: %w", ErrNotLlama, pickle)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("llamafile: %s: %w", path, err), unmap())
 	}

@@ -83,7 +83,7 @@ func TestOpenNothing(t *testing.T) {
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"): "no such file",
 		filepath.Dir(writeFile(t, filepath.Join(dir, "old", "pytorch_model-00001-of-00002.bin"), nil)): "it is a pickle",
-		dir: "holds 0 .safetensors files",
+		dir: "x.pth: it is a pickle",
 		writeFile(t, filepath.Join(dir, "x.pth"), []byte("PK")):                                    "it is a pickle",
 		writeFile(t, filepath.Join(dir, "x.bin"), []byte("PK")):                                    "2 bytes are less than a header",
 		writeFile(t, filepath.Join(dir, "x.txt"), []byte(strings.Repeat("once upon a time ", 20))): "read as a header of llama2.c",

@@ -177,14 +177,9 @@ func openAny(path string, config *llama.Config) (Model, error) {
 	case strings.HasSuffix(path, ".safetensors"), strings.HasSuffix(path, ".index.json"):
 		return openTensors(path, filepath.Dir(path), config)
 	case strings.HasSuffix(path, ".pth"), strings.HasSuffix(path, ".pt"):
-		return nil, pickle(path)
+		return openTensors(path, filepath.Dir(path), config) // which says what a pickle is
 	}
 	return openBin(path)
-}
-
-// pickle is the error for weights in Python's own format.
-func pickle(path string) error {
-	return fmt.Errorf("llamafile: %s: %w: it is a pickle, which is a program\nhint: load it in Python and write its tensors with safetensors.torch.save_file", path, ErrNotLlama)
 }
 
 // onlyBin finds the file of llama2.c in a folder that has nothing else to open.

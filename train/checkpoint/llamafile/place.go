@@ -142,7 +142,17 @@ func (p *place) commit() error {
 	}
 	parent := filepath.Dir(p.dest)
 	if p.single {
-		if err := os.Rename(filepath.Join(p.temp, filepath.Base(p.dest)), p.dest); err != nil {
+		from := filepath.Join(p.temp, filepath.Base(p.dest))
+		err := errors.ErrUnsupported
+		if !p.force { // a link never replaces what another export has put there meanwhile
+			if err = os.Link(from, p.dest); errors.Is(err, os.ErrExist) {
+				return ErrExists
+			}
+		}
+		if err != nil { // to be replaced, or no links on this file system
+			err = os.Rename(from, p.dest)
+		}
+		if err != nil {
 			return err
 		}
 		return syncDir(parent)

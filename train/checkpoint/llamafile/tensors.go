@@ -28,8 +28,8 @@ const (
 func openTensors(path, dir string, config *llama.Config) (Model, error) {
 	set, err := safetensors.OpenSet(path)
 	if err != nil {
-		if found, _ := filepath.Glob(filepath.Join(escape(path), "pytorch_model*.bin")); len(found) > 0 {
-			return nil, pickle(found[0])
+		if errors.Is(err, safetensors.ErrPickle) {
+			return nil, fmt.Errorf("llamafile: %w: %w", ErrNotLlama, err)
 		}
 		return nil, fmt.Errorf("llamafile: %w", err)
 	}
@@ -46,7 +46,11 @@ func fromSet(set *safetensors.Set, dir string, config *llama.Config) (*model, er
 		return fromMeta(set, dir, config)
 	}
 	if _, _, ok := set.Lookup(embedName); !ok {
-		return nil, fmt.Errorf("%w: neither %s nor tok_embeddings.weight is among its %d tensors", ErrNotLlama, embedName, len(set.Names()))
+		hint := safetensors.WrapperHint(set.Names())
+		if hint != "" {
+			hint = "\nhint: " + hint
+		}
+		return nil, fmt.Errorf("%w: neither %s nor tok_embeddings.weight is among its %d tensors%s", ErrNotLlama, embedName, len(set.Names()), hint)
 	}
 	m := &model{format: "hf"}
 	if ok, err := exists(filepath.Join(dir, manifestFile)); err != nil {

@@ -27,6 +27,9 @@ func Open(path string) (*File, error) {
 	}
 	f, err := New(path, bytes.NewReader(raw), int64(len(raw)))
 	if err != nil {
+		if pickle := CheckPickle(raw, path); pickle != nil {
+			err = fmt.Errorf("safetensors: %s: %w", path, pickle)
+		}
 		unmap()
 		return nil, err
 	}

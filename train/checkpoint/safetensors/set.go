@@ -67,6 +67,11 @@ func pick(dir string) (string, error) {
 		}
 	}
 	found, _ := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	if len(found) == 0 {
+		if err := picklesIn(dir); err != nil {
+			return "", err
+		}
+	}
 	if len(found) != 1 {
 		return "", fmt.Errorf("safetensors: %s holds %d .safetensors files and no %s\nhint: name the file", dir, len(found), IndexName)
 	}

@@ -61,7 +61,10 @@ func Pack(ctx context.Context, out string, inputs []string, o PackOptions) (_ *R
 	if err != nil {
 		return nil, err
 	}
-	if err := install(tmp, out); err != nil {
+	if err := vacant(out, o.Replace); err != nil { // somebody may have been faster
+		return nil, err
+	}
+	if err := install(tmp, out, o.Replace); err != nil {
 		return nil, fmt.Errorf("text: %w", err)
 	}
 	return r, nil
@@ -135,8 +138,8 @@ func vacant(out string, replace bool) error {
 	return nil
 }
 
-// install puts the finished directory in its place, durably.
-func install(tmp, out string) error {
+// install puts the finished directory in its place, durably. What is in its place goes only with replace.
+func install(tmp, out string, replace bool) error {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
@@ -146,6 +149,9 @@ func install(tmp, out string) error {
 	old := ""
 	if _, err := os.Stat(out); err == nil {
 		if err := os.Remove(out); err != nil { // not empty: shards that are replaced
+			if !replace {
+				return err
+			}
 			old = tmp + ".old"
 			if err := os.Rename(out, old); err != nil {
 				return err

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gotrain/gotrain/train/data/text"
+	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 )
 
 // The twin of Pack: encode document by document, in a loop.
@@ -302,4 +304,38 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 	})
+}
+
+// during does something the first time that a text is tokenised.
+type during struct {
+	tokenizer.Tokenizer
+	once *sync.Once
+	do   func()
+}
+
+func (d during) Encode(dst []int32, text string) []int32 {
+	d.once.Do(d.do)
+	return d.Tokenizer.Encode(dst, text)
+}
+
+// Of two that write to one place the first to finish wins: the other does not replace it without being told to.
+func TestPackBesideAnother(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	tok := during{tok512(t), &sync.Once{}, func() {
+		_, err := text.Pack(t.Context(), out, []string{write(t, "g", "another text")}, text.PackOptions{Options: text.Options{Tokenizer: tok512(t)}})
+		if err != nil {
+			t.Error(err)
+		}
+	}}
+	_, err := text.Pack(t.Context(), out, []string{write(t, "f", "hello")}, text.PackOptions{Options: text.Options{Tokenizer: tok}})
+	if !errors.Is(err, os.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+	m, err := text.ReadManifest(out)
+	if err != nil || len(m.Inputs) != 1 || m.Inputs[0].File != "g" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
 }
