@@ -252,7 +252,7 @@ func TestManyMeet(t *testing.T) {
 	empty(t, dir)
 }
 
-// FuzzRendezvous has a rank meet any bytes in the place of rank 0's file. It may refuse them or join; it may not crash or hang.
+// FuzzRendezvous has a rank meet any bytes in the place of rank 0's file. It may refuse them, or attach where nothing that it touches later is missing.
 func FuzzRendezvous(f *testing.F) {
 	good := make([]byte, pageBytes)
 	binary.NativeEndian.PutUint64(good, magic)
@@ -280,11 +280,28 @@ func FuzzRendezvous(f *testing.F) {
 		if err := errors.Join(unix.Ftruncate(fd, size), lock(fd, 0)); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // so that a rank that joins gives up at once
 		cfg := Config{Job: "job", Rank: rank, Size: ranks, Dir: dir}
-		if c, err := Join(ctx, cfg); err == nil {
-			c.Close()
+		if cfg.fill() != nil {
+			return
+		}
+		d, err := openFolder(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.close()
+		d.owner(cfg.Job) // what another rank 0 looks at
+		others(ranks, fd)
+		got, err := tryAttach(cfg)
+		if err != nil {
+			return
+		}
+		defer closeFD(got)
+		if heap := openHeap(got); heap >= 0 && heap != got {
+			closeFD(heap)
+		}
+		v := make([]byte, layoutOf(ranks).rings) // all that may be touched is there
+		if n, err := unix.Pread(got, v, 0); err != nil || n != len(v) {
+			t.Errorf("a file of %d bytes is taken for one of %d ranks", n, ranks)
 		}
 	})
 }
