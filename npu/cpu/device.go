@@ -137,6 +137,9 @@ func (d *Device) Info() npu.Info {
 	if unix.Sysinfo(&si) == nil {
 		info.Memory = int64(si.Totalram) * int64(si.Unit)
 	}
+	if limit := (machine{"/"}).limit(); limit > 0 && (info.Memory == 0 || limit < info.Memory) {
+		info.Memory = limit
+	}
 	return info
 }
 

@@ -5,9 +5,6 @@ package cpu
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"unsafe"
 
@@ -41,7 +38,7 @@ func (d *Device) Alloc(bytes int64) (npu.Buffer, error) {
 		size = (size+hugePage-1)/hugePage*hugePage + hugePage
 	}
 	// Touching more than there is would call the out-of-memory killer, which gives no chance to say why.
-	if free := available(); free > 0 && size > free {
+	if free := (machine{"/"}).available(); free > 0 && size > free {
 		return nil, fmt.Errorf("cpu: alloc of %d bytes: only %d MiB of memory are available\nhint: a smaller batch, or fewer ranks on this machine", bytes, free>>20)
 	}
 	m, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -57,33 +54,6 @@ func (d *Device) Alloc(bytes int64) (npu.Buffer, error) {
 		b.mem = whole[:bytes:bytes]
 	}
 	return b, nil
-}
-
-// available is how much memory this process may still take, by the system and by its control group; 0 if that cannot be told.
-func available() int64 {
-	free := int64(0)
-	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			var kb int64
-			if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kb); n == 1 {
-				free = kb << 10
-			}
-		}
-	}
-	limit, err1 := number("/sys/fs/cgroup/memory.max")
-	used, err2 := number("/sys/fs/cgroup/memory.current")
-	if err1 == nil && err2 == nil && (free == 0 || limit-used < free) {
-		free = max(limit-used, 1)
-	}
-	return free
-}
-
-func number(file string) (int64, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
 
 // populate starts to touch all pages. What is there already stays as it is, so the memory may be used meanwhile; and an error is not
