@@ -20,9 +20,30 @@ func (t *Trainer) emit(e telemetry.Event) { _ = t.bus.Emit(e) }
 // peak is the FLOP/s that MFU is measured against, 0 where nobody knows.
 func (t *Trainer) peak() float64 {
 	if t.cfg.PeakFLOPS > 0 {
-		return t.cfg.PeakFLOPS
+		return max(t.cfg.PeakFLOPS, t.fastest)
 	}
-	return t.dev.Info().Peak[t.cfg.Compute]
+	return max(t.dev.Info().Peak[t.cfg.Compute], t.fastest)
+}
+
+// mfu is the utilisation of a step. One above 1 shows that the peak is too low: the machine was busy when it was measured. Then what the step reached is
+// the peak from here on, and the log says so once.
+func (t *Trainer) mfu(own telemetry.Value) telemetry.Value {
+	v := t.flops.MFU(own, t.peak())
+	if !v.OK || v.X <= 1 {
+		return v
+	}
+	was := t.peak()
+	first := t.fastest == 0
+	t.fastest = v.X * was
+	if first {
+		what, do := "the peak that was measured at the start", "set log.peak_tflops to what the processor can do"
+		if t.cfg.PeakFLOPS > 0 {
+			what, do = "log.peak_tflops", "raise log.peak_tflops"
+		}
+		t.emit(telemetry.Warning{Step: int64(t.step), Text: fmt.Sprintf("%s, %.4g TFLOP/s a rank, is too low: this step reached %.4g. "+
+			"mfu was too high so far; from now on it is relative to the fastest step (%s to have it right)", what, was/1e12, t.fastest/1e12, do)})
+	}
+	return telemetry.Known(1)
 }
 
 func (t *Trainer) emitStart() {
@@ -107,7 +128,7 @@ func (t *Trainer) emitStep(r report) {
 		Step: int64(t.step), Total: int64(t.total), Epoch: t.epoch(), Loss: telemetry.Known(r.loss), LR: telemetry.Known(r.lr), Skipped: r.skipped,
 		Throughput: telemetry.Known(rate), Unit: t.train.net.items.rate(), Took: telemetry.Seconds(r.total), Compute: telemetry.Seconds(r.compute),
 		Comm: telemetry.Seconds(r.comm.Transfer), Wait: telemetry.Seconds(r.exposed), Data: telemetry.Seconds(r.data),
-		Util: telemetry.Known(min(1, r.busy.Seconds()/r.total.Seconds())), MFU: t.flops.MFU(own, t.peak()), Memory: now,
+		Util: telemetry.Known(min(1, r.busy.Seconds()/r.total.Seconds())), MFU: t.mfu(own), Memory: now,
 		Metrics: metrics(t.train.net.metrics, r.metrics),
 	}
 	if !math.IsNaN(r.norm) {

@@ -32,9 +32,10 @@ type Trainer struct {
 	// evaluating says that nothing is trained: no training sample is read.
 	evaluating bool
 
-	bus    *telemetry.Bus
-	window *telemetry.Window // items per second of the last steps
-	flops  telemetry.FLOPs
+	bus     *telemetry.Bus
+	window  *telemetry.Window // items per second of the last steps
+	flops   telemetry.FLOPs
+	fastest float64 // FLOP/s of the fastest step, where it showed that the peak is too low
 
 	comm    comm.Communicator
 	dev     npu.Device

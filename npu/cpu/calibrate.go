@@ -10,7 +10,14 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// calibrate measures the peak of a matmul, the best of a few runs of some milliseconds each.
+// A calibration's rounds are some milliseconds each. It ends when the best time has not improved in a number of rounds, so that an interruption by another
+// process costs rounds and not the result, or when patience has passed; at least once that number are run.
+const (
+	calmRounds = 6
+	patience   = 400 * time.Millisecond
+)
+
+// calibrate measures the peak of a matmul. On a machine that is busy all the time it is too small, as nobody can know from within.
 func (d *Device) calibrate() (map[npu.DType]float64, error) {
 	s, err := d.NewStream("calibrate")
 	if err != nil {
@@ -18,7 +25,11 @@ func (d *Device) calibrate() (map[npu.DType]float64, error) {
 	}
 	defer s.Close()
 	peak := map[npu.DType]float64{}
-	for _, t := range d.Info().Compute {
+	info := d.Info()
+	for _, t := range info.Compute {
+		if _, ok := info.Widened[t]; ok {
+			continue
+		}
 		const n = 1024
 		op := npu.Op{Kind: npu.MatMul, In: []npu.Desc{npu.D(t, n, n), npu.D(t, n, n)}, Out: []npu.Desc{npu.D(t, n, n)}}
 		k, err := d.Compile(op)
@@ -35,23 +46,43 @@ func (d *Device) calibrate() (map[npu.DType]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		best := time.Duration(0)
-		for range 6 {
+		best, err := bestRound(func() (time.Duration, error) {
 			begin := time.Now()
 			if err := s.Run([]npu.Launch{l}); err != nil {
-				return nil, err
+				return 0, err
 			}
-			if err := s.Sync(context.Background()); err != nil {
-				return nil, err
-			}
-			if took := time.Since(begin); best == 0 || took < best {
-				best = took
-			}
+			err := s.Sync(context.Background())
+			return time.Since(begin), err
+		})
+		if err != nil {
+			return nil, err
 		}
 		peak[t] = 2 * n * n * n / best.Seconds()
 		if err := mem.Free(); err != nil {
 			return nil, fmt.Errorf("free: %w", err)
 		}
 	}
+	for t, wide := range info.Widened {
+		peak[t] = peak[wide]
+	}
 	return peak, nil
+}
+
+// bestRound is the shortest time of enough rounds.
+func bestRound(round func() (time.Duration, error)) (best time.Duration, err error) {
+	calm, total := 0, time.Duration(0)
+	for n := 0; n < calmRounds || calm < calmRounds && total < patience; n++ {
+		took, err := round()
+		if err != nil {
+			return 0, err
+		}
+		calm++
+		if total += took; best == 0 || took < best {
+			if took < best-best/50 {
+				calm = 0
+			}
+			best = took
+		}
+	}
+	return best, nil
 }
