@@ -133,7 +133,7 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 		err = e
 	}
 	if errors.Is(err, context.Canceled) {
-		err = launch.WithCode(launch.ExitStopped, errors.New("stopped on request"))
+		err = launch.WithCode(launch.ExitNotResumable, errors.New("stopped on request"))
 	}
 	if stats.Written > 0 {
 		fmt.Fprintf(a.err, "%d tokens read in %v, %d written at %.1f tok/s", stats.Prompt, stats.Reading.Round(time.Millisecond), stats.Written, stats.PerSecond())

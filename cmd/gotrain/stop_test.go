@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -80,5 +84,47 @@ func TestStopWithoutCheckpoints(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != launch.ExitNotResumable || !strings.Contains(out.String(), "are lost") {
 			t.Errorf("%s ranks: code %d\n%s", ranks, code, tail(out.String()))
 		}
+	}
+}
+
+// stubborn ends for nothing.
+type stubborn struct{ out io.Writer }
+
+func (s stubborn) Stop()    { fmt.Fprintln(s.out, "asked to stop") }
+func (s stubborn) Abandon() { fmt.Fprintln(s.out, "asked to abandon") }
+
+// TestStubborn is the process that TestThirdRequestKills starts.
+func TestStubborn(t *testing.T) {
+	if os.Getenv("GOTRAIN_TEST_STUBBORN") == "" {
+		t.Skip("another test runs it")
+	}
+	_ = untilStopped(context.Background(), true, func(_ context.Context, run func(stoppable)) error {
+		run(stubborn{os.Stdout})
+		fmt.Println("running")
+		time.Sleep(time.Minute)
+		return nil
+	})
+}
+
+// Whatever a process is in, the third request ends it as the signal does by itself.
+func TestThirdRequestKills(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestStubborn$", "-test.v")
+	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_STUBBORN=1")
+	var out lockedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.waitFor(t, "running")
+	cmd.Process.Signal(syscall.SIGINT)
+	out.waitFor(t, "asked to stop")
+	time.Sleep(oneRequest + 100*time.Millisecond)
+	cmd.Process.Signal(syscall.SIGTERM)
+	out.waitFor(t, "asked to abandon")
+	time.Sleep(oneRequest + 100*time.Millisecond)
+	cmd.Process.Signal(syscall.SIGTERM)
+	cmd.Wait()
+	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !s.Signaled() || s.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended with %v\n%s", cmd.ProcessState, out.String())
 	}
 }
