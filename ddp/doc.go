@@ -44,6 +44,9 @@
 //
 // # Errors
 //
+// A collective waits for Config.Timeout for a rank that shows no life, and for Config.LongWork for one that says that it is at long work
+// (comm.Steady): whoever writes a checkpoint on one rank while the others wait should say so.
+//
 // The first error breaks the engine: every later call returns it, and peers are told through Communicator.Abort, so that they fail within
 // about a second instead of waiting. Errors name rank, step, bucket and parameters (*StepError) and wrap the transport's, which names the peer.
 package ddp

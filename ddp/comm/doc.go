@@ -11,6 +11,15 @@
 //	if err != nil { return err }   // the call was refused: bad arguments, or the group is broken
 //	return h.Wait(ctx)             // nil: m holds the sum over all ranks
 //
+// # Long work
+//
+// A rank that has to do something long while the others wait (a checkpoint, a start) says so, and they wait with two deadlines, one for a rank that shows no life
+// and one for the work as a whole. See Note [long work].
+//
+//	end := comm.Steady(c, "writing the checkpoint", progress)   // the rank at work
+//	defer end()
+//	ctx, cancel := comm.Patient(ctx, 5*time.Minute, time.Hour)  // the ranks that wait
+//
 // # Memory
 //
 // Collectives take Mem: a typed span of an npu.Buffer. Memory that came from Communicator.Alloc is reduced in place without a copy

@@ -34,6 +34,7 @@ var roles = map[string]func(ctx context.Context, cfg Config) error{
 		return withComm(ctx, cfg, commtest.Worker)
 	},
 	"loop": func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, loop) },
+	"busy": func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, busy) },
 	"join": func(ctx context.Context, cfg Config) error { return withComm(ctx, cfg, nil) },
 	"bench": func(ctx context.Context, cfg Config) error {
 		return errors.Join(pin(cfg.Rank), withComm(ctx, cfg, bench))
