@@ -76,6 +76,8 @@ type Config struct {
 	// Recognise guesses from the names of tensors whose weights they are, for the message where they do not fit; nil: no guess.
 	Recognise  func(names []string) string
 	RecipeText string // stored in checkpoints
+	// Settings are what decides about the numbers, by name; checkpoints hold them, and a resumed run says which differ. nil: what the trainer itself knows, in one line.
+	Settings map[string]string
 	// Weights opens InitFrom; nil: safetensors, one file or a set, and checkpoints.
 	Weights func(path string) (Weights, error)
 	// Beside are small files by name that checkpoints hold too, so that other programs can read the weights: config.json, the tokenizer.

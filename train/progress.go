@@ -78,6 +78,9 @@ func (t *Trainer) found(st checkpoint.State) string {
 		out += fmt.Sprintf("; data %d -> %d samples, in another order", was, is)
 	}
 	left := max(0, t.total-t.step)
+	if left == 0 {
+		return out + ": the training is done"
+	}
 	if left == 1 {
 		return out + ": 1 step left"
 	}

@@ -112,7 +112,7 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 	// The evaluation comes after the checkpoint: a run that ended in between owes it.
 	t.owed = t.eval != nil && t.evaluated != t.step && (st.EvaluationDue || t.step >= t.total)
 	t.warnChanged(st)
-	return nil
+	return t.compareSettings(st)
 }
 
 // warnChanged says which guarantees no longer hold when a run goes on in another setting.
@@ -123,12 +123,6 @@ func (t *Trainer) warnChanged(st checkpoint.State) {
 	if st.World != t.comm.Size() || st.MicroBatch != t.cfg.Batch || st.Accumulation != t.cfg.Accumulate {
 		slog.Warn("resumed with another division of the batch: the samples go on in the same order, losses agree to rounding and not to the bit",
 			"was", fmt.Sprintf("%d ranks × %d × %d", st.World, st.MicroBatch, st.Accumulation), "is", fmt.Sprintf("%d ranks × %d × %d", t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate))
-	}
-	if f, err := t.cfg.Data.Fingerprint(); err == nil && st.Fingerprints["data"] != "" && st.Fingerprints["data"] != f {
-		slog.Warn("resumed on other data than the checkpoint was made with", "was", st.Fingerprints["data"], "is", f)
-	}
-	if was := st.Fingerprints["settings"]; was != "" && was != t.cfg.settings() && st.World == t.comm.Size() {
-		slog.Warn("resumed with other settings", "was", was, "is", t.cfg.settings())
 	}
 }
 

@@ -61,3 +61,27 @@ func TestCheckpointOfFormat1Resumes(t *testing.T) {
 		t.Errorf("eval: exit code %d\n%s%s", code, v, errs)
 	}
 }
+
+// A finished run says that it is done; one that is asked for other settings says which, and that they have no effect.
+func TestFinishedRunAgain(t *testing.T) {
+	recipe, dir := tinyRecipe(t)
+	for i, c := range []struct {
+		code int
+		want string
+		sets []string
+	}{
+		{0, "done: steps=4", nil},
+		{0, "resumed at step 4 of 4: the training is done", []string{"log.every_steps=2"}},
+		{78, "optim.lr: 0.1 -> 0.3", []string{"optim.lr=0.3"}},
+		{0, "resumed with other settings: optim.lr: 0.1 -> 0.3; run.steps: 4 -> 6", []string{"optim.lr=0.3", "run.steps=6"}},
+	} {
+		args := []string{"run", recipe, "--set", "run.output_dir=" + dir}
+		for _, s := range c.sets {
+			args = append(args, "--set", s)
+		}
+		out, err := program(t, args...).CombinedOutput()
+		if code := exitCodeOf(err); code != c.code || !strings.Contains(string(out), c.want) {
+			t.Errorf("run %d: exit code %d, want %d and %q:\n%s", i+1, code, c.code, c.want, out)
+		}
+	}
+}

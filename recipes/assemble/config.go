@@ -92,7 +92,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Same:     []comm.Item{{Name: "recipe", Text: r.Fingerprint()}},
 		Workers:  r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
-		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore), RecipeText: r.String(),
+		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore), RecipeText: r.String(), Settings: r.Settings(),
 		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
 	if c.Threads == 0 {

@@ -38,6 +38,8 @@ type State struct {
 	MicroBatch   int `json:"micro_batch"`
 	Accumulation int `json:"accumulation"`
 
+	// Settings are what decides about the numbers, by name, so that a run that resumes with others can say which.
+	Settings map[string]string `json:"settings,omitempty"`
 	// Fingerprints name what must be equal for an exact resume: "model", "buckets", "data", ….
 	Fingerprints map[string]string  `json:"fingerprints,omitempty"`
 	Recipe       string             `json:"recipe,omitempty"`  // as resolved and run

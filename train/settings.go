@@ -1,0 +1,68 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/train/checkpoint"
+)
+
+// changes lists the settings that differ from those of a checkpoint, "key: old -> new". A checkpoint from before they were kept one by one has a single line of them.
+func (t *Trainer) changes(st checkpoint.State) []string {
+	var out []string
+	if st.Settings == nil || t.cfg.Settings == nil {
+		was, is := st.Fingerprints["settings"], t.cfg.settings()
+		if was != "" && was != is {
+			out = append(out, fmt.Sprintf("%s -> %s", was, is))
+		}
+		return out
+	}
+	keys := maps.Clone(st.Settings)
+	maps.Copy(keys, t.cfg.Settings)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if was, is := st.Settings[key], t.cfg.Settings[key]; was != is {
+			out = append(out, fmt.Sprintf("%s: %s -> %s", key, orNone(was), orNone(is)))
+		}
+	}
+	return out
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// lengthKeys say how long a run is. A finished run may be asked for less than it did.
+var lengthKeys = []string{"run.steps", "run.epochs"}
+
+// compareSettings says which settings are others than those of the checkpoint. Where nothing is left to train they could have no effect, and that is an error.
+func (t *Trainer) compareSettings(st checkpoint.State) error {
+	if t.evaluating {
+		return nil
+	}
+	changes := t.changes(st)
+	if f, err := t.cfg.Data.Fingerprint(); err == nil && st.Fingerprints["data"] != "" && st.Fingerprints["data"] != f {
+		changes = append(changes, fmt.Sprintf("training data: %s -> %s", st.Fingerprints["data"], f))
+	}
+	if t.step >= t.total && !t.owed {
+		void := slices.DeleteFunc(slices.Clone(changes), func(c string) bool {
+			key, _, _ := strings.Cut(c, ":")
+			return slices.Contains(lengthKeys, key)
+		})
+		if len(void) > 0 {
+			return launch.WithCode(launch.ExitRecipe, errors.New("this run is finished, and these settings are not those it was made with: "+strings.Join(void, "; ")+
+				"\nhint: another output_dir makes another run; more steps or epochs let this one continue; checkpoint.resume = \"none\" trains anew"))
+		}
+	}
+	if len(changes) > 0 && t.comm.Rank() == 0 {
+		slog.Warn("resumed with other settings: " + strings.Join(changes, "; "))
+	}
+	return nil
+}
