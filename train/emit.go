@@ -1,10 +1,13 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp"
@@ -47,6 +50,7 @@ func (t *Trainer) mfu(own telemetry.Value) telemetry.Value {
 }
 
 func (t *Trainer) emitStart() {
+	t.tellKernels()
 	fwd, bwd := t.train.prog.Plan().FLOPs()
 	items := t.train.net.items
 	t.flops = telemetry.PlanFLOPs(float64(fwd+bwd), t.cfg.Batch*items.perSample())
@@ -200,4 +204,19 @@ func (t *Trainer) spans(s ddp.Span) {
 func (t *Trainer) planned() int64 {
 	others := int64(t.cfg.LocalSize-1) * t.eng.Plan().Bytes // shared, and counted in the resident set of each
 	return t.store.bytes + t.eng.Plan().Bytes + others + t.opt.Bytes() + t.scratch.Bytes() + program
+}
+
+// tellKernels lists every kernel of the training plan, with what the device chose, for those who look for a reason (debug).
+func (t *Trainer) tellKernels() {
+	if !slog.Default().Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	var b strings.Builder
+	if err := t.train.prog.Write(&b); err != nil {
+		slog.Debug("the plan cannot be listed", "reason", err)
+		return
+	}
+	for line := range strings.Lines(b.String()) {
+		slog.Debug(strings.TrimRight(line, "\n"))
+	}
 }

@@ -61,6 +61,9 @@ func (f *recipeFlags) loadOr(path string, stdin io.Reader) (*recipes.Recipe, err
 
 // warn prints what looks like a mistake.
 func (a *app) warn(r *recipes.Recipe) {
+	if a.level == levelQuiet {
+		return
+	}
 	for _, w := range r.Warnings() {
 		fmt.Fprintln(a.err, "warning:", w)
 	}

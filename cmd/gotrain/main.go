@@ -50,7 +50,8 @@ type app struct {
 	out, err io.Writer
 	// The streams themselves, for what moves the cursor on purpose, and for bytes that are the result.
 	rawOut, rawErr io.Writer
-	started        bool // flags and arguments were accepted
+	level          logLevel // of --log-level
+	started        bool     // flags and arguments were accepted
 }
 
 const exitHelp = `
@@ -74,6 +75,7 @@ with --set section.key=value.
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			err := errors.Join(c.ValidateRequiredFlags(), c.ValidateFlagGroups()) // cobra does it only after this hook
 			a.started = err == nil
+			a.logTo(a.err)
 			return err
 		},
 		Args: cobra.NoArgs,
@@ -84,6 +86,7 @@ with --set section.key=value.
 	root.SetErr(a.err)
 	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(), a.generateCmd(), a.tokenizeCmd(), a.versionCmd(), a.docsCmd())
 	root.CompletionOptions.HiddenDefaultCmd = false
+	a.addLogLevel(root)
 	a.fixCompletion(root)
 	return root
 }

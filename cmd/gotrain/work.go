@@ -19,9 +19,9 @@ import (
 )
 
 // trainer makes the trainer of one rank: it meets the other ranks and opens data and logs.
-func trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, build func(assemble.Rank) (train.Config, error)) (*train.Trainer, error) {
+func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, build func(assemble.Rank) (train.Config, error)) (*train.Trainer, error) {
 	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
-	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{NoPrefix: id.Source == launch.SourceGotrain})))
+	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{Level: a.level.least(), NoPrefix: id.Source == launch.SourceGotrain})))
 	slog.Debug("identity", "who", id.String())
 	place, err := launch.Place(id, os.LookupEnv)
 	if err != nil {
@@ -74,10 +74,10 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 			defer lock.Release()
 		}
 		var sinks []telemetry.Sink
-		t, err := trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
+		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
 			c, err := assemble.Config(r, k)
 			if err == nil {
-				sinks, err = assemble.Sinks(r, id, term)
+				sinks, err = assemble.Sinks(r, id, a.level.console(term))
 			}
 			c.Sinks, c.Lock = sinks, lock
 			return c, err
@@ -107,7 +107,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, from assemble.Trained, asJSON bool) error {
 	term := telemetry.NewTerminal(os.Stderr, 0, false) // the standard output is for the result
 	return untilStopped(ctx, false, func(ctx context.Context, run func(stoppable)) error {
-		t, err := trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) { return assemble.EvalConfig(r, k, from) })
+		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) { return assemble.EvalConfig(r, k, from) })
 		if err != nil {
 			return err
 		}
