@@ -16,7 +16,8 @@ var optimizers = []optimizer{
 		uses: []string{"optim.momentum", "optim.nesterov", "optim.dampening", "optim.decoupled_decay"}},
 	{name: "adamw", lr: 1e-3, decay: 0.01, eps: 1e-8, highLR: 0.02, highDecay: 0.5, needsEps: true, uses: []string{"optim.beta1", "optim.beta2", "optim.eps"}},
 	{name: "adam", lr: 1e-3, eps: 1e-8, highLR: 0.02, highDecay: 0.01, needsEps: true, uses: []string{"optim.beta1", "optim.beta2", "optim.eps"}},
-	{name: "lars", lr: 0.1, decay: 1e-4, eps: 1e-9, highDecay: 0.01, uses: []string{"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"}},
+	{name: "lars", lr: 0.1, decay: 1e-4, eps: 1e-9, highDecay: 0.01,
+		uses: []string{"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"}},
 }
 
 // optimizer is the rule of the recipe; that of an unknown name, which is a problem of its own, has no numbers.

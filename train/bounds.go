@@ -9,8 +9,8 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// bounds are what the model may index with the fields of a batch, by field: labels by classes, ids by rows of a table. They are looked at before a batch goes to the
-// device, which knows rows and no samples.
+// findBounds looks up what the model indexes with the fields of a batch: labels by classes, ids by rows of a table. A batch is checked before it goes to
+// the device, which knows rows and no samples.
 func (p *pass) findBounds(fields []data.Field) {
 	p.bounds = make([]*graph.Bound, len(fields))
 	for _, b := range p.net.b.Bounds() {
@@ -32,7 +32,8 @@ func (p *pass) within(b *data.Batch, src data.Source) error {
 		each := len(values) / len(b.Indices)
 		for j, v := range values {
 			if sample := b.Indices[j/each]; sample >= 0 && (v < 0 || int(v) >= limit.Below) && !(limit.Ignores && int(v) == limit.Ignore) {
-				return fmt.Errorf("%s of %s: %s is %d, outside 0…%d\nhint: %s", sampleName(src, sample), src.Name(), src.Fields()[i].Name, v, limit.Below-1, outsideHint(limit, src))
+				return fmt.Errorf("%s of %s: %s is %d, outside 0…%d\nhint: %s",
+					sampleName(src, sample), src.Name(), src.Fields()[i].Name, v, limit.Below-1, outsideHint(limit, src))
 			}
 		}
 	}

@@ -58,7 +58,8 @@ func (c *Config) groupHint() string {
 
 // checkGroups names every fault of the groups.
 func (c *Config) checkGroups(need func(ok bool, format string, a ...any)) {
-	need(len(c.Groups) == 0 || len(c.Optim.Groups) > optim.NoDecay, "groups of parameters need the optimizer's two, decay and no_decay\nhint: start from optim.Default")
+	need(len(c.Groups) == 0 || len(c.Optim.Groups) > optim.NoDecay,
+		"groups of parameters need the optimizer's two, decay and no_decay\nhint: start from optim.Default")
 	for i, g := range c.Groups {
 		need(g.Name != "", "group %d of parameters has no name", i)
 		need(c.group(g.Name) == i, "there are two groups of parameters called %q", g.Name)
@@ -108,7 +109,8 @@ func (c *Config) optimGroups(params []*graph.Param) (map[string]int, error) {
 	}
 	for i, n := range used {
 		if n == 0 {
-			return nil, fmt.Errorf("train: no parameter is in group %s\nhint: gotrain plan lists the parameters; Match gets their full names, such as %s", c.Groups[i].Name, example(params))
+			return nil, fmt.Errorf("train: no parameter is in group %s\nhint: gotrain plan lists the parameters; Match gets their full names, such as %s",
+				c.Groups[i].Name, example(params))
 		}
 	}
 	return of, nil

@@ -9,9 +9,8 @@ import (
 )
 
 // unknownSettings are settings of other models that change numbers and that gotrain does not compute, with the values that ask for nothing. null,
-// false, 0, "", [] and {} ask for nothing
-// too. A file is refused for any other value, never read without the setting. Settings that only speak about training, serving or files are
-// passed over.
+// false, 0, "", [] and {} ask for nothing too. A file is refused for any other value, never read without the setting. Settings that only speak
+// about training, serving or files are passed over.
 var unknownSettings = map[string][]string{
 	// another model inside, or around
 	"text_config": nil, "llm_config": nil, "language_config": nil, "vision_config": nil, "audio_config": nil, "encoder": nil, "decoder": nil,

@@ -264,8 +264,8 @@ func (m *model) hfMerges(f *hfFile) error {
 	return nil
 }
 
-// hfAddedTokens sorts added tokens into those found in text as it is and in text as it is normalised. Where two are the same normalised text, a special one wins, else the first
-// (Hugging Face's library takes a random one). In Encode, special ones stay text.
+// hfAddedTokens sorts added tokens into those found in text as it is and in text as it is normalised. Where two are the same normalised text, a special one
+// wins, else the first (Hugging Face's library takes a random one). In Encode, special ones stay text.
 func (m *model) hfAddedTokens(added []hfAdded, vocab map[string]int32) error {
 	var raw, inner [2][]fixed
 	for _, special := range []bool{true, false} {

@@ -15,8 +15,8 @@ const (
 	leadFirst        // leadMissing, for the beginning of the whole text only
 )
 
-// spaces is what is done to a stretch of text before it is cut into words. Tokenizers do it at two places: a normalizer before tokens of normalised text are looked
-// for, a pre-tokenizer after that.
+// spaces is what is done to a stretch of text before it is cut into words. Tokenizers do it at two places: a normalizer before tokens of normalised text
+// are looked for, a pre-tokenizer after that.
 type spaces struct {
 	valid  bool // bytes that are no UTF-8 become U+FFFD
 	tidy   bool // spaces at the ends go, runs of them become one
