@@ -52,6 +52,7 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 		return nil, nil
 	}
 	name := ""
+	var mine *checkpoint.Checkpoint
 	if t.comm.Rank() == 0 {
 		ck, rep, err := store.Latest(ctx)
 		if err != nil && (must || !errors.Is(err, checkpoint.ErrNone)) {
@@ -60,16 +61,18 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 		if rep.FellBack() {
 			slog.Warn(strings.TrimSpace(rep.String()))
 		}
-		if ck != nil {
+		if mine = ck; ck != nil {
 			name = ck.Name
-			ck.Close()
 		}
 	}
 	name, err := t.tell(ctx, name)
-	if err != nil || name == "" {
-		return nil, err
+	if err != nil && mine != nil {
+		return nil, errors.Join(err, mine.Close())
 	}
-	return store.Load(ctx, name)
+	if err != nil || name == "" || mine != nil {
+		return mine, err
+	}
+	return store.Open(ctx, name) // rank 0 has verified it, byte by byte
 }
 
 // restore sets everything from a checkpoint.

@@ -113,6 +113,26 @@ func TestAllDamagedIsNoNewRun(t *testing.T) {
 	}
 }
 
+// Open believes the tensors, whose checksums another rank has compared, and nothing else.
+func TestOpenReadsNoTensors(t *testing.T) {
+	fs := faultfs.New()
+	s := save(t, fs, 1, 2)
+	flip := func(b []byte) []byte { b = append([]byte{}, b...); b[len(b)-3] ^= 1; return b }
+	must(t, fs.Corrupt(root+"/step-00000001/"+checkpoint.ModelFile, flip))
+	if _, err := s.Load(ctx, "step-00000001"); !errors.Is(err, checkpoint.ErrDamaged) {
+		t.Errorf("Load: %v", err)
+	}
+	ck, err := checkpoint.New(fs, root, 2).Open(ctx, "step-00000001")
+	if err != nil || ck.State.Step != 1 || ck.File(checkpoint.ModelFile) == nil {
+		t.Fatal(err)
+	}
+	must(t, ck.Close())
+	must(t, fs.Corrupt(root+"/step-00000002/"+checkpoint.StateFile, flip))
+	if _, err := s.Open(ctx, "step-00000002"); !errors.Is(err, checkpoint.ErrDamaged) {
+		t.Errorf("a changed state: %v", err)
+	}
+}
+
 func TestNewerFormatIsLeftAlone(t *testing.T) {
 	fs := faultfs.New()
 	s := save(t, fs, 1, 2)
