@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -55,7 +56,7 @@ func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
 	case id.Nodes > 1:
 		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: this version joins ranks of one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
 	}
-	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World})
+	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World, Late: func(missing []int) { slog.Warn(waiting(id, missing, os.LookupEnv)) }})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // code 124 by itself
 		return nil, err
@@ -63,6 +64,12 @@ func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
 		return nil, launch.WithCode(launch.ExitUnavailable, err)
 	}
 	return c, nil
+}
+
+// waiting says what a rank waits for, who said that there are others, and what to do if there are none.
+func waiting(id launch.Identity, missing []int, lookup launch.Lookup) string {
+	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\nhint: that there are %d ranks is said by %s; to run alone, unset them or set GOTRAIN_LAUNCHER=none",
+		id.Rank, id.World, missing, id.World, id.Said(lookup))
 }
 
 // Close leaves the job. Idempotent.

@@ -63,3 +63,17 @@ func TestJobRefusesSeveralMachines(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Variables that another program left in the environment make a rank wait for peers that nobody starts.
+func TestWaitingNamesTheVariables(t *testing.T) {
+	lookup := launch.LookupIn([]string{"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0"})
+	id, err := launch.WhoAmI(lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "rank 0 of 2 waits for ranks [1] to start\n" +
+		"hint: that there are 2 ranks is said by RANK=0, WORLD_SIZE=2, LOCAL_RANK=0; to run alone, unset them or set GOTRAIN_LAUNCHER=none"
+	if got := waiting(id, []int{1}, lookup); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}

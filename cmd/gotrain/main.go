@@ -16,7 +16,6 @@ import (
 )
 
 func main() {
-	launch.ExitOnQuit()
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, launch.NewStream(os.Stderr)))
 }
 

@@ -68,6 +68,8 @@ func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work
 // start is onRanks with a recipe that was loaded.
 func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, w work) error {
 	launch.OutliveReaders()
+	noQuit := launch.ExitOnQuit()
+	defer noQuit()
 	alone := id.Source == launch.SourceSingle
 	if id.Rank == 0 && id.Source != launch.SourceGotrain {
 		a.warn(r) // once: here, or in the supervisor
@@ -88,6 +90,7 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 	if n := r.Train.Threads; n > 0 {
 		env = append(env, fmt.Sprintf("GOTRAIN_THREADS=%d", n)) // the recipe's word counts, as in a rank
 	}
+	noQuit() // the supervisor passes it on
 	return launch.Supervise(ctx, launch.Job{
 		Env:  env,
 		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs,

@@ -11,7 +11,7 @@
 //	MPICH/Hydra  PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS (Intel MPI too)
 //	Slurm        SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURM_NODEID, … inside an srun step
 //
-// and otherwise the process is alone. The first launcher that left any of its variables decides; a set that is
+// and otherwise the process is alone. GOTRAIN_LAUNCHER=none says that it is, whatever is left in the environment; the name of a source picks that one. The first launcher that left any of its variables decides; a set that is
 // not complete, or whose numbers contradict each other, is an error that names the variable and the launcher. An empty
 // variable counts as not set.
 //

@@ -22,7 +22,7 @@ func ExampleWhoAmI() {
 	// Output:
 	// rank 1 of 2 (local 1 of 2, node 0 of 1) from openmpi, job ompi-1226375169 <nil>
 	// launch: environment of torchrun (RANK, WORLD_SIZE, LOCAL_RANK): WORLD_SIZE: not set, but other variables of this launcher are
-	// hint: set it, or unset the others to run without this launcher
+	// hint: set it; to run without this launcher, unset the others or set GOTRAIN_LAUNCHER=none
 }
 
 func ExampleSupervise() {

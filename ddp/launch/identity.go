@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"os"
+	"strings"
 )
 
 // The sources of an identity, in order of precedence.
@@ -38,6 +39,21 @@ func (id Identity) String() string {
 	return fmt.Sprintf("rank %d of %d (local %d of %d, node %d of %d) from %s, job %s",
 		id.Rank, id.World, id.LocalRank, id.LocalWorld, id.NodeRank, id.Nodes, id.Source, id.JobID)
 }
+
+// Said lists the variables that the identity was read from, with their values: "RANK=0, WORLD_SIZE=2, LOCAL_RANK=0".
+func (id Identity) Said(lookup Lookup) string {
+	r := &reader{lookup: lookup}
+	var out []string
+	for _, n := range names[id.Source] {
+		if r.has(n) {
+			out = append(out, n+"="+r.str(n))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// launcherVar picks a launcher by the name of its source, or with "none" no launcher, whatever variables are left in the environment.
+const launcherVar = "GOTRAIN_LAUNCHER"
 
 // Environ is the GOTRAIN_* contract that says the same to another process: WhoAmI over it returns the same numbers.
 func (id Identity) Environ() []string {
@@ -126,9 +142,14 @@ func Self() (Identity, error) { return WhoAmI(os.LookupEnv) }
 
 // whoAmI takes the parent's identity as a function, for it is the only thing that does not come from the environment.
 func whoAmI(lookup Lookup, parent func() string) (Identity, error) {
+	only := (&reader{lookup: lookup}).str(launcherVar)
+	if only != "" && only != "none" && launcherName(only) == only {
+		return Identity{}, &EnvError{Source: SourceGotrain, Var: launcherVar, Msg: fmt.Sprintf("%q is not a launcher", only),
+			Hint: "none, gotrain, torchrun, openmpi, pmi or slurm"}
+	}
 	for _, s := range sources {
 		r := &reader{lookup: lookup, source: s.name}
-		if !s.present(r) {
+		if only != "" && only != s.name || only == "" && !s.present(r) {
 			continue
 		}
 		id := Identity{Source: s.name, NodeRank: -1, Nodes: -1}

@@ -154,3 +154,24 @@ func TestSlurmLists(t *testing.T) {
 		}
 	}
 }
+
+func TestChosenLauncher(t *testing.T) {
+	left := []string{"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "PMI_RANK=1", "PMI_SIZE=3", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=3"}
+	for _, c := range []struct{ choice, want string }{
+		{"", "0 of 2 torchrun RANK=0, WORLD_SIZE=2, LOCAL_RANK=0"},
+		{"none", "0 of 1 single "},
+		{"pmi", "1 of 3 pmi PMI_RANK=1, PMI_SIZE=3, MPI_LOCALRANKID=1, MPI_LOCALNRANKS=3"},
+		{"slurm", "launch: environment of Slurm (SLURM_*): SLURM_PROCID: not set, but other variables of this launcher are"},
+		{"mpi", `launch: environment of gotrain (GOTRAIN_*): GOTRAIN_LAUNCHER: "mpi" is not a launcher`},
+	} {
+		lookup := LookupIn(append(left, "GOTRAIN_LAUNCHER="+c.choice))
+		id, err := WhoAmI(lookup)
+		got := fmt.Sprintf("%d of %d %s %s", id.Rank, id.World, id.Source, id.Said(lookup))
+		if err != nil {
+			got, _, _ = strings.Cut(err.Error(), "\nhint: ")
+		}
+		if got != c.want {
+			t.Errorf("%q: %s, want %s", c.choice, got, c.want)
+		}
+	}
+}

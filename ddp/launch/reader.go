@@ -48,7 +48,7 @@ func (r *reader) need(name string) int {
 	if !r.has(name) {
 		hint := r.hint
 		if hint == "" {
-			hint = "set it, or unset the others to run without this launcher"
+			hint = "set it; to run without this launcher, unset the others or set GOTRAIN_LAUNCHER=none"
 		}
 		r.fail(name, "not set, but other variables of this launcher are", hint)
 		return 0

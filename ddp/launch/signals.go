@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"sync"
 	"syscall"
 	"time"
 
@@ -166,18 +167,27 @@ func (s *supervisor) kill() {
 }
 
 // ExitOnQuit makes SIGQUIT (Ctrl-\) end this process with code 131, as the table of exit codes says, after it has written to stderr where all goroutines
-// are. Go's own way is to exit with 2.
-func ExitOnQuit() {
+// are; Go's own way is to exit with 2. cancel ends that, for a process that becomes a supervisor.
+func ExitOnQuit() (cancel func()) {
 	if signal.Ignored(syscall.SIGQUIT) {
-		return
+		return func() {}
 	}
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGQUIT)
+	done := make(chan struct{})
 	go func() {
-		<-c
+		select {
+		case <-done:
+			return
+		case <-c:
+		}
 		if p := pprof.Lookup("goroutine"); p != nil {
 			_ = p.WriteTo(NewStream(os.Stderr), 2)
 		}
 		os.Exit(128 + int(syscall.SIGQUIT))
 	}()
+	return sync.OnceFunc(func() {
+		signal.Stop(c)
+		close(done)
+	})
 }

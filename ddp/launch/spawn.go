@@ -142,7 +142,7 @@ func (s *supervisor) environ(i int, p Placement) []string {
 		name, value, _ := strings.Cut(kv, "=")
 		switch name {
 		case "GOTRAIN_RANK", "GOTRAIN_WORLD_SIZE", "GOTRAIN_LOCAL_RANK", "GOTRAIN_LOCAL_WORLD_SIZE", "GOTRAIN_NODE_RANK", "GOTRAIN_NODES",
-			"GOTRAIN_RESTART", "GOTRAIN_JOB_ID", "GOTRAIN_CPUS", "GOTRAIN_COLUMNS", recordVar:
+			"GOTRAIN_RESTART", "GOTRAIN_JOB_ID", "GOTRAIN_CPUS", "GOTRAIN_COLUMNS", recordVar, launcherVar:
 			continue
 		case "GOTRAIN_THREADS": // the user's word counts
 			if value != "" {

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -22,11 +23,27 @@ type Config struct {
 	Dir  string // a directory in memory; "" = /dev/shm
 	// Timeout is how long Join waits for the other ranks if its context has no deadline; 0 = 2 minutes.
 	Timeout time.Duration
+	// Late is called when other ranks are not there after a few seconds, with those that are missing as far as this rank can see; may be nil. It is for telling
+	// people what a start waits for.
+	Late func(missing []int)
+
+	lateAfter time.Duration // for tests; 0 = lateAfter
 
 	fileHeap bool // for tests: as if the anonymous heap could not be opened
 }
 
 const prefix = "gotrain-"
+
+// lateAfter is when ranks are late: those of one launcher start together.
+const lateAfter = 3 * time.Second
+
+// late tells once that ranks are missing.
+func (c *Config) late(begin time.Time, missing func() []int) {
+	if c.Late != nil && time.Since(begin) > cmp.Or(c.lateAfter, lateAfter) {
+		c.Late(missing())
+		c.Late = nil
+	}
+}
 
 // fill checks a configuration and sets what was left out.
 func (c *Config) fill() error {
@@ -88,7 +105,7 @@ func (c *Config) join(ctx context.Context) (*Comm, error) {
 	}
 	group, err := enter(f, c.Rank, c.Size)
 	if err == nil {
-		err = group.meet(ctx, begin)
+		err = group.meet(ctx, c, begin)
 	}
 	if err != nil {
 		tell := err
@@ -220,7 +237,7 @@ func enter(f files, rank, size int) (*Comm, error) {
 }
 
 // meet waits until all ranks joined.
-func (c *Comm) meet(ctx context.Context, begin time.Time) error {
+func (c *Comm) meet(ctx context.Context, cfg *Config, begin time.Time) error {
 	h := c.v.hdr
 	for atomic.LoadUint32(&h.attached) < uint32(c.size) {
 		g := atomic.LoadUint32(&h.count)
@@ -238,6 +255,7 @@ func (c *Comm) meet(ctx context.Context, begin time.Time) error {
 		if err := ctx.Err(); err != nil {
 			return c.joinError(ctx, begin)
 		}
+		cfg.late(begin, c.absent)
 		for r, b := range c.v.block {
 			if atomic.LoadUint32(&b.state) == joined && r != c.rank && !held(c.files.control, r, 1) {
 				return &comm.PeerError{Rank: r, Call: "join", Reason: fmt.Sprintf("its process (pid %d) ended", b.pid)}

@@ -134,6 +134,7 @@ func attach(ctx context.Context, cfg Config, begin time.Time) (files, error) {
 		if fd >= 0 {
 			return files{control: fd, heap: openHeap(fd)}, nil
 		}
+		cfg.late(begin, func() []int { return []int{0} })
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
