@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -14,17 +15,26 @@ import (
 func (a *app) docsCmd() *cobra.Command {
 	var out string
 	c := &cobra.Command{
-		Use: "docs recipes|exit-codes", Hidden: true, Short: "Print documentation that is made from the code", Args: cobra.ExactArgs(1),
-		ValidArgs: []string{"recipes", "exit-codes"},
-		RunE: func(_ *cobra.Command, args []string) error {
+		Use: "docs recipes|exit-codes|man", Hidden: true, Short: "Print documentation that is made from the code", Args: cobra.ExactArgs(1),
+		ValidArgs: []string{"recipes", "exit-codes", "man"},
+		RunE: func(c *cobra.Command, args []string) error {
 			text := ""
 			switch args[0] {
 			case "recipes":
 				text = recipes.Reference()
 			case "exit-codes":
 				text = launch.CodeTable()
+			case "man":
+				if out == "" {
+					return launch.WithCode(launch.ExitUsage, errors.New("manual pages are several files\nhint: name a folder with --out"))
+				}
+				n, err := writeMan(c.Root(), out)
+				if err == nil {
+					fmt.Fprintf(a.out, "%d pages in %s\n", n, out)
+				}
+				return err
 			default:
-				return launch.WithCode(launch.ExitUsage, fmt.Errorf("no documentation %q\nhint: recipes or exit-codes", args[0]))
+				return launch.WithCode(launch.ExitUsage, fmt.Errorf("no documentation %q\nhint: recipes, exit-codes or man", args[0]))
 			}
 			if out == "" {
 				_, err := fmt.Fprint(a.out, text)
@@ -33,6 +43,6 @@ func (a *app) docsCmd() *cobra.Command {
 			return os.WriteFile(out, []byte(text), 0o644)
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "write to this `file`")
+	c.Flags().StringVar(&out, "out", "", "write to this `file`, for man to this folder")
 	return c
 }

@@ -123,7 +123,8 @@ func TestErrors(t *testing.T) {
 		{"eval " + empty, 66, "checkpoint"},
 		{"recipes show nothing", 66, `no recipe "nothing" in the binary`},
 		{"recipes copy quickstart " + bad, 74, "exists\nhint: give another file name"},
-		{"docs nothing", 64, "recipes or exit-codes"},
+		{"docs nothing", 64, "recipes, exit-codes or man"},
+		{"docs man", 64, "name a folder with --out"},
 	} {
 		out, errs, code := cli(t, strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(errs, c.want) || out != "" {
