@@ -10,7 +10,7 @@ test: ## what a change must pass
 	go test ./...
 
 race:
-	go test -race ./ddp/... ./train/telemetry/... ./train/data ./cmd/hcclrun
+	go test -race ./ddp/... ./train/dirlock ./train/telemetry/... ./train/data ./cmd/hcclrun
 
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
