@@ -47,7 +47,7 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	n, err := g.z.Read(p)
 	g.out += int64(n)
 	if g.out > free && g.out/MaxRatio > g.in.n {
-		return 0, fmt.Errorf("the compressed data: %w: %d bytes became more than %d", ErrBomb, g.in.n, g.out-1)
+		return 0, fmt.Errorf("the compressed data: %w: %d bytes became %d and more", ErrBomb, g.in.n, g.out)
 	}
 	return n, err
 }
