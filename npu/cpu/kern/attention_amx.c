@@ -190,7 +190,7 @@ static void unpack(half *dst, int64_t stride, const float *src, int64_t n, int64
 			_mm256_mask_storeu_epi16(dst + x, (__mmask16)((1u << at_min(16, d - x)) - 1), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(src + x) * _mm512_set1_ps(scale)));
 }
 
-// What the queries of a block see; as in attention_isa.h.
+// What the queries of a block see; as in attention.per_isa.h.
 typedef struct {
 	int causal;
 	int64_t diag;
@@ -378,7 +378,7 @@ static bwd_mem bwd_mem_of(const at_job *j, char **p, float *sums) {
 	return w;
 }
 
-// The logarithms, in units of log 2, and Σ do·o, of a block; as at_rows in attention_type.h.
+// The logarithms, in units of log 2, and Σ do·o, of a block; as at_rows in attention.per_type.h.
 static void rows_of(const at_job *j, const at_block *k, const half *go, float *l, float *delta) {
 	const half *o = (const half *)j->cmd->p[4] + k->at;
 	const float *lse = (const float *)j->cmd->p[5] + k->row;

@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "batchnorm_isa.h"
+#define KERN_SRC "batchnorm.per_isa.h"
 #include "batchnorm.h"
 #include "isa.h"
 

@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "cache_isa.h"
+#define KERN_SRC "cache.per_isa.h"
 #include "kern.h"
 
 // Note [cached]: a query reads its keys and values once for all heads that share them, CACHE_N at a time, which are in the cache for the second head. Where a

@@ -32,10 +32,18 @@
 // Results do not depend on the number of threads, nor on timing: what is summed together is fixed by the shape, partial sums are kept apart
 // and merged in order in float64. They do depend, in the last bits, on the processor's vector length.
 //
+// # Files
+//
+// An op family is a name with up to five files: NAME.go makes the Call, NAME.c lists what is compiled, NAME.h declares what its C files share. Two are
+// templates, headers because the go command looks for changes in no other files: NAME.per_isa.h is compiled once for each instruction set (isa.h includes
+// it), NAME.per_type.h once more for each element type (types.h). vec.h has their vectors, type.h the names for the element type. flags.h has the flags of
+// all kernels, for C and Go. attention.c calls attention_amx.c, and both attention_plan.c.
+//
 // # Processors
 //
 // Every kernel is compiled for three instruction sets (baseline, AVX2 with FMA, AVX-512 with BF16 conversion) in one binary, and the best that the
 // processor has is chosen at run time; other processors, arm64 among them, use the baseline, which is written with the compiler's portable vectors.
 // Attention of bfloat16 also has a form for AMX, the matrix unit of some Intel processors; its [Call.Impl] ends in "+amx". Without it, it is computed in float32.
+// [EnvISA] limits the choice (isa.go). A command holds the function of its instruction set, so nothing is decided when it runs.
 // Threads come from libgomp where it can be loaded, else everything runs on the calling thread.
 package kern

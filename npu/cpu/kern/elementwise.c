@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "elementwise_isa.h"
+#define KERN_SRC "elementwise.per_isa.h"
 #include "elementwise.h"
 #include "isa.h"
 

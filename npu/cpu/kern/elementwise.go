@@ -84,7 +84,7 @@ func prepareBinary(op npu.Op) *Call {
 	if flat(args(op)...) {
 		if fn == "add" && alike(args(op)...) {
 			if c := flatAct("add", op); c != nil {
-				c.flags = bit(relu, 1)
+				c.flags = bit(relu, C.ADD_RELU)
 				return c
 			}
 		}

@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "embedding_isa.h"
+#define KERN_SRC "embedding.per_isa.h"
 #include "kern.h"
 
 #include <stdio.h>

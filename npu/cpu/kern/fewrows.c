@@ -1,9 +1,9 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "fewrows_isa.h"
+#define KERN_SRC "fewrows.per_isa.h"
 #include "kern.h"
 // FEW_GROUP rows of the matrix are done before anything is stored, FEW_SUMS sums at once; FEW_PIECE bytes of a at a time.
-enum { FEW_BIAS = 1, FEW_OUT_F32 = 2, FEW_SUMS = 16, FEW_GROUP = 16, FEW_PIECE = 24 << 10 };
+enum { FEW_SUMS = 16, FEW_GROUP = 16, FEW_PIECE = 24 << 10 };
 #define UNROLL_ALL _Pragma("GCC unroll 16")
 #include "isa.h"
 

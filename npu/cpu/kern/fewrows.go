@@ -2,6 +2,9 @@
 
 package kern
 
+// #include "flags.h"
+import "C"
+
 import "github.com/gotrain/gotrain/npu"
 
 // maxFewRows is the number of rows up to which a product is bound by reading the matrix.
@@ -22,7 +25,7 @@ func prepareFewRows(op npu.Op) *Call {
 	}
 	c := &Call{
 		kernel: "fewrows", dt: dt, n: []int64{m, k, n}, slots: []int{0, 1, 3},
-		flags: bit(op.Attrs.Bool("bias"), 1) | bit(y.DType == npu.F32, 2),
+		flags: bit(op.Attrs.Bool("bias"), C.FEW_BIAS) | bit(y.DType == npu.F32, C.FEW_OUT_F32),
 	}
 	if op.Attrs.Bool("bias") {
 		c.slots = []int{0, 1, 2, 3}

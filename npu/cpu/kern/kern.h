@@ -2,6 +2,7 @@
 #ifndef KERN_H
 #define KERN_H
 
+#include "flags.h"
 #include <stdint.h>
 
 #define KERN_ARGS 16

@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "linearce_isa.h"
+#define KERN_SRC "linearce.per_isa.h"
 #include "kern.h"
 #include <math.h>
 

@@ -2,23 +2,26 @@
 
 package kern
 
+// #include "flags.h"
+import "C"
+
 import "github.com/gotrain/gotrain/npu"
 
 func init() {
 	register(npu.SGD, func(op npu.Op) *Call {
 		a := op.Attrs
 		has := a.Bool("has_momentum")
-		c := flatF32("sgd", op, bit(a.Bool("nesterov"), 1)|bit(a.Bool("decoupled"), 2)|bit(has, 4), op.In...)
+		c := flatF32("sgd", op, bit(a.Bool("nesterov"), C.SGD_NESTEROV)|bit(a.Bool("decoupled"), C.SGD_DECOUPLED)|bit(has, C.SGD_MOMENTUM), op.In...)
 		return c.places(map[bool][]int{false: {1}, true: {1, 3}}[has])
 	})
 	register(npu.AdamW, func(op npu.Op) *Call {
-		return flatF32("adamw", op, bit(op.Attrs.Bool("coupled"), 1), op.In...).places([]int{1, 3, 4})
+		return flatF32("adamw", op, bit(op.Attrs.Bool("coupled"), C.ADAM_COUPLED), op.In...).places([]int{1, 3, 4})
 	})
 	register(npu.LARS, func(op npu.Op) *Call {
 		if op.In[4].DType != npu.F64 || op.In[5].DType != npu.F64 {
 			return nil
 		}
-		return flatF32("lars", op, bit(op.Attrs.Bool("skip"), 1), op.In[:4]...).places([]int{1, 3})
+		return flatF32("lars", op, bit(op.Attrs.Bool("skip"), C.LARS_SKIP), op.In[:4]...).places([]int{1, 3})
 	})
 	register(npu.SumSq, prepareSumSq)
 	register(npu.Scale, prepareScale)

@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "pool_isa.h"
+#define KERN_SRC "pool.per_isa.h"
 #include "isa.h"
 
 TABLE(gap);

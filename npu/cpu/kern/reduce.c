@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "reduce_isa.h"
+#define KERN_SRC "reduce.per_isa.h"
 #include "kern.h"
 enum { RED_SUM, RED_MEAN, RED_MAX };
 #include "isa.h"

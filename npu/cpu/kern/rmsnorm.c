@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "rmsnorm_isa.h"
+#define KERN_SRC "rmsnorm.per_isa.h"
 #include "kern.h"
 // Rows whose share of dw is summed together in float32; the sums are merged in float64.
 enum { RMS_CHUNK = 32 };

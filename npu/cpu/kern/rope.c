@@ -1,10 +1,10 @@
 //go:build cgo && linux && (amd64 || arm64)
 
 #define _GNU_SOURCE
-#define KERN_SRC "rope_isa.h"
+#define KERN_SRC "rope.per_isa.h"
 #include "kern.h"
 #include <math.h>
-enum { ROPE_ADJACENT = 1, ROPE_INVERSE = 2, ROPE_MAX_HEAD = 1024 };
+enum { ROPE_MAX_HEAD = 1024 };
 
 // The row of the table for position p: from the table, or made in room. n[3] is the width of a head, n[4] the number of positions in the table.
 static const float *rope_row(const kern_cmd *c, int64_t p, float *room) {

@@ -2,6 +2,9 @@
 
 package kern
 
+// #include "flags.h"
+import "C"
+
 import (
 	"fmt"
 	"math"
@@ -37,7 +40,7 @@ func prepareRope(op npu.Op) *Call {
 		known = 0
 	}
 	c := &Call{
-		kernel: "rope", dt: dt, flags: bit(adjacent, 1) | bit(op.Attrs.Bool("inverse"), 2),
+		kernel: "rope", dt: dt, flags: bit(adjacent, C.ROPE_ADJACENT) | bit(op.Attrs.Bool("inverse"), C.ROPE_INVERSE),
 		n: []int64{int64(x.Shape[0]) * int64(s), int64(s), int64(x.Shape[2]), int64(d), int64(known)}, slots: []int{0, 2},
 		table: sharedTable(fmt.Sprint("rope ", known, adjacent, f), known*ropeRow(d, adjacent), func(t []float32) { ropeTable(t, f, adjacent) }),
 	}

@@ -1,8 +1,7 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "rows_isa.h"
+#define KERN_SRC "rows.per_isa.h"
 #include "kern.h"
-enum { ROWS_LOG = 1 };
 
 // Labels are checked before anything is written. n: rows, classes, ignore_index.
 static int bad_label(kern_cmd *c, const int32_t *labels) {

@@ -2,13 +2,16 @@
 
 package kern
 
+// #include "flags.h"
+import "C"
+
 import "github.com/gotrain/gotrain/npu"
 
 func init() {
 	register(npu.Softmax, func(op npu.Op) *Call { return rowsCall("softmax", op, 0) })
-	register(npu.LogSoftmax, func(op npu.Op) *Call { return rowsCall("softmax", op, 1) })
+	register(npu.LogSoftmax, func(op npu.Op) *Call { return rowsCall("softmax", op, C.ROWS_LOG) })
 	register(npu.SoftmaxBwd, func(op npu.Op) *Call { return rowsCall("softmax_bwd", op, 0) })
-	register(npu.LogSoftmaxBwd, func(op npu.Op) *Call { return rowsCall("softmax_bwd", op, 1) })
+	register(npu.LogSoftmaxBwd, func(op npu.Op) *Call { return rowsCall("softmax_bwd", op, C.ROWS_LOG) })
 	register(npu.CrossEntropy, prepareCrossEntropy)
 	register(npu.CrossEntropyBwd, prepareCrossEntropyBwd)
 	register(npu.TopK, prepareTopK)

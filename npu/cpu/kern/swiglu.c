@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-#define KERN_SRC "swiglu_isa.h"
+#define KERN_SRC "swiglu.per_isa.h"
 #include "kern.h"
 #include "isa.h"
 

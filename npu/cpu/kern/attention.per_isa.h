@@ -254,7 +254,7 @@ static void ISA(bwd_block)(const at_job *j, const ISA(bwd_mem) *w, const at_bloc
 	}
 }
 
-#define TYPED "attention_type.h"
+#define TYPED "attention.per_type.h"
 #include "types.h"
 
 static int ISA(attention)(kern_cmd *c, int nthreads) {

@@ -24,7 +24,7 @@ INLINE void ISA(sum4)(float *t, const V *s) {
 #define LDA LD
 #define LDB LD
 #define DOT(s, a, b) s += (a) * (b)
-#include "fewrows_type.h"
+#include "fewrows.per_type.h"
 #undef E
 #undef EL
 #undef AT
@@ -51,7 +51,7 @@ INLINE void ISA(sum4)(float *t, const V *s) {
 #define LDB LD
 #define DOT(s, a, b) s += (a) * (b)
 #endif
-#include "fewrows_type.h"
+#include "fewrows.per_type.h"
 #undef E
 #undef EL
 #undef STEP

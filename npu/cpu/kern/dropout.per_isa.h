@@ -12,7 +12,7 @@ INLINE I ISA(kept)(uint64_t seed, uint64_t i, uint64_t least) {
 	return __builtin_convertvector(z >> 40, I) >= (int32_t)least; // 24 bits
 }
 
-#define TYPED "dropout_type.h"
+#define TYPED "dropout.per_type.h"
 #include "types.h"
 
 // n: elements, id. f: p. Arguments x, seed, y.

@@ -1,5 +1,5 @@
 // Ops on rows of classes, for one instruction set: the two element types, and what joins the rows.
-#define TYPED "rows_type.h"
+#define TYPED "rows.per_type.h"
 #include "types.h"
 
 static int ISA(softmax)(kern_cmd *c, int nthreads) {

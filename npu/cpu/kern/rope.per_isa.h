@@ -12,7 +12,7 @@ INLINE V ISA(swap)(V v) {
 }
 
 #define LDF(p) (n == VL ? ISA(ld_f32)(p) : ISA(ldn_f32)(p, n))
-#define TYPED "rope_type.h"
+#define TYPED "rope.per_type.h"
 #include "types.h"
 #undef LDF
 

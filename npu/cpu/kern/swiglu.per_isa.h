@@ -21,7 +21,7 @@ INLINE V ISA(sigmoid)(V v) {
 #endif
 }
 
-#define TYPED "swiglu_type.h"
+#define TYPED "swiglu.per_type.h"
 #include "types.h"
 
 static int ISA(swiglu)(kern_cmd *c, int nthreads) {

@@ -1,5 +1,5 @@
 // Elementwise ops for one instruction set.
-#define TYPED "elementwise_type.h"
+#define TYPED "elementwise.per_type.h"
 #include "types.h"
 
 static int ISA(relu)(kern_cmd *c, int nthreads) {

@@ -12,7 +12,7 @@ INLINE V ISA(round_bf16)(V v) {
 #endif
 }
 
-#define TYPED "rmsnorm_type.h"
+#define TYPED "rmsnorm.per_type.h"
 #include "types.h"
 
 static int ISA(rmsnorm)(kern_cmd *c, int nthreads) {

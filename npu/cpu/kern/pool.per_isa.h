@@ -1,5 +1,5 @@
 // Global average pooling for one instruction set. n: images, channels, plane, layout. A group of 16 channels of one image is one unit of work.
-#define TYPED "pool_type.h"
+#define TYPED "pool.per_type.h"
 #include "types.h"
 
 static int ISA(gap)(kern_cmd *c, int nthreads) {

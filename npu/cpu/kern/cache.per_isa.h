@@ -11,7 +11,7 @@ INLINE V ISA(sums)(V *a) {
 	return a[0];
 }
 
-#define TYPED "cache_type.h"
+#define TYPED "cache.per_type.h"
 #include "types.h"
 
 // Query i of all queries and heads: its chunks are joined in order.

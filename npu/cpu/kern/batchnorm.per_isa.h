@@ -1,5 +1,5 @@
 // Batch normalisation for one instruction set: the two element types.
-#define TYPED "batchnorm_type.h"
+#define TYPED "batchnorm.per_type.h"
 #include "types.h"
 
 static int ISA(bn_fwd)(kern_cmd *c, int nthreads) {

@@ -24,7 +24,7 @@ static float ISA(lce_max)(const float *t, int64_t m) {
 	return best;
 }
 
-#define TYPED "linearce_type.h"
+#define TYPED "linearce.per_type.h"
 #include "types.h"
 
 static int ISA(lce_tile)(kern_cmd *c, int nthreads) {

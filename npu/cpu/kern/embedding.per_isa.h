@@ -1,6 +1,6 @@
 // Rows of a table by their numbers, and the gradient, for one instruction set. n: ids, rows of the table, bytes of a row (embedding) or its
 // elements (embedding_bwd), ids in a sequence.
-#define TYPED "embedding_type.h"
+#define TYPED "embedding.per_type.h"
 #include "types.h"
 
 static void ISA(embedding_rows)(void *ctx, int64_t lo, int64_t hi) {

@@ -36,7 +36,7 @@ static void FN(add_range)(void *ctx, int64_t lo, int64_t hi) {
 	RANGE
 	const EL *a = (const EL *)c->p[0] + at, *b = (const EL *)c->p[1] + at;
 	EL *y = (EL *)c->p[2] + at;
-	int relu = c->flags;
+	int relu = c->flags & ADD_RELU;
 #define BODY(R, N, i)                                                              \
 	{                                                                              \
 		int n = N;                                                                 \
