@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
 )
@@ -95,7 +96,10 @@ func TestEvaluateWithOtherClasses(t *testing.T) {
 
 // An evaluation reads no training sample.
 func TestEvaluateReadsNoTrainingSample(t *testing.T) {
-	tr, err := New(append(small(t, "", 2), noCheckpoints, WithData(unread{images(t, 50), t}, 6))...)
+	tr, err := New(append(small(t, "", 2), noCheckpoints, WithData(unread{images(t, 50), t}, 6), WithSchedule(func(int, int) (optim.Schedule, error) {
+		t.Error("an evaluation has no learning rate")
+		return blowUp{}, nil
+	}))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,8 +134,10 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err = t.openData(); err != nil {
 		return err
 	}
-	if t.sched, err = t.cfg.Schedule(t.whole, t.perEpoch); err != nil {
-		return err
+	if !t.evaluating {
+		if t.sched, err = t.cfg.Schedule(t.whole, t.perEpoch); err != nil {
+			return err
+		}
 	}
 	if t.scaler, err = t.cfg.Scaler.New(); err != nil {
 		return err
