@@ -28,7 +28,7 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		for _, v := range variable.FindAllString(string(text), -1) {
-			if v != "GOTRAIN_MASTER" { // a prefix
+			if v != "GOTRAIN_MASTER" && !strings.HasPrefix(v, "GOTRAIN_TEST_") { // a prefix; tests talk to their own processes
 				used[v] = path
 			}
 		}
