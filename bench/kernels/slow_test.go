@@ -22,7 +22,7 @@ var heavy = regexp.MustCompile(`(?m)^  (conv2d\S*|matmul \S+|linear_cross_entrop
 // No heavy kernel of a training step in bf16 is one of plain loops, of Go or of the library, whatever instructions the processor has: such a step takes minutes. Each
 // instruction set is a process of its own, as the library looks at the processor once.
 func TestNoPlainLoops(t *testing.T) {
-	if args := os.Getenv("GOTRAIN_TEST_KERNELS"); args != "" {
+	if args := os.Getenv("KERNELS_TEST_ARGS"); args != "" {
 		if err := run(t.Context(), strings.Fields(args), os.Stdout); err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestNoPlainLoops(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", cmp.Or(isa, "native"), shape), func(t *testing.T) {
 				cmd := exec.Command(os.Args[0], "-test.run", "^TestNoPlainLoops$")
 				cmd.Env = append(os.Environ(), "GOTRAIN_MAX_ISA="+isa,
-					fmt.Sprintf("GOTRAIN_TEST_KERNELS=-shape %s -batch 1 -seq 64 -steps 1 -by-kind -dtype bf16", shape))
+					fmt.Sprintf("KERNELS_TEST_ARGS=-shape %s -batch 1 -seq 64 -steps 1 -by-kind -dtype bf16", shape))
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
