@@ -140,6 +140,7 @@ func TestWhoUsesWhichModule(t *testing.T) {
 	homes := map[string]string{
 		"gorgonia.org/":              "graph",
 		"github.com/spf13/cobra":     "cmd/gotrain",
+		"github.com/spf13/pflag":     "cmd/gotrain",
 		"github.com/BurntSushi/toml": "recipes",
 		"github.com/chewxy/hm":       "graph",
 		"golang.org/x/sys/":          "*",
