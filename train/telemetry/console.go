@@ -100,7 +100,15 @@ func (c *Console) step(e Step) error {
 	if c.t.Live() && len(step) < len(total) {
 		step = strings.Repeat(" ", len(total)-len(step)) + step
 	}
-	l.start(c.id, "Step "+step+"/"+total)
+	l.fit(func() { c.stepFields(e, step+"/"+total) })
+	_, err := c.t.Write(l.end())
+	return err
+}
+
+// stepFields renders the line of a step.
+func (c *Console) stepFields(e Step, step string) {
+	l := &c.line
+	l.start(c.id, "Step "+step)
 	l.general("loss", e.Loss, 9)
 	l.general("lr", e.LR, 10)
 	l.percent("npu_util", e.Util)
@@ -121,8 +129,6 @@ func (c *Console) step(e Step) error {
 	if e.Skipped {
 		l.raw("skipped", "true", 0) // gradients were not finite
 	}
-	_, err := c.t.Write(l.end())
-	return err
 }
 
 // throughput has the unit behind a blank, as readers of such lines expect it.

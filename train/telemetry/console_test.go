@@ -99,7 +99,7 @@ func screen(raw string) []string {
 
 func TestTerminalHasColumnsColoursAndProgress(t *testing.T) {
 	var out bytes.Buffer
-	term := NewTerminal(&out, 90, true)
+	term := NewTerminal(&out, 250, true)
 	c := NewConsole(term, Identity{World: 1}, ConsoleOptions{})
 	a, b := full(), full()
 	b.Step, b.Time, b.Loss = 2, at.Add(2*time.Second), Known(2)
@@ -146,6 +146,45 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 		lines := screen(out.String())
 		if last := lines[len(lines)-1]; len(last) >= columns || last == "" {
 			t.Errorf("%d columns: %q", columns, last)
+		}
+	}
+}
+
+// A step takes one row of the terminal: what matters least is left out, and what matters most stays.
+func TestStepFitsTheTerminal(t *testing.T) {
+	for columns, want := range map[int]string{
+		60:  "loss top1",
+		80:  "loss top1",
+		100: "loss throughput top1",
+		120: "loss lr throughput epoch top1",
+		160: "loss lr throughput step_time grad_norm epoch top1",
+		400: "loss lr npu_util throughput comm_time compute_time wait data_time step_time mem mfu grad_norm epoch top1",
+	} {
+		var out bytes.Buffer
+		c := NewConsole(NewTerminal(&out, columns, true), Identity{World: 2}, ConsoleOptions{NoProgress: true})
+		for n := range int64(3) {
+			s := full()
+			s.Step, s.LR = n+8, Known(0.1/float64(n*n*n+3)) // from a short number to long ones
+			c.Emit(s)
+		}
+		c.Emit(RunEnd{Reason: "done", Step: 10, Throughput: Known(1)})
+		if !strings.Contains(out.String(), "throughput="+reset+"1.0 samples/s") {
+			t.Errorf("%d columns: the last line lacks fields", columns)
+		}
+		lines := screen(out.String())
+		for _, l := range lines {
+			if len(l) >= columns && strings.Contains(l, "Step") {
+				t.Errorf("%d columns: a line takes %d: %q", columns, len(l), l)
+			}
+		}
+		var keys []string
+		for _, f := range strings.Fields(lines[1]) {
+			if key, _, ok := strings.Cut(f, "="); ok {
+				keys = append(keys, key)
+			}
+		}
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%d columns show %s, want %s", columns, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,24 +15,57 @@ type line struct {
 	t     *Terminal
 	b     []byte
 	field []byte
+
+	width  int // columns taken so far, without the blanks that padding puts at the end
+	padded int // columns taken so far, with them
+	drop   int // how many of leastFirst are left out of steps, because a line with them does not fit the terminal
+	skip   int // drop while a step is rendered, else 0
+}
+
+// leastFirst are the fields of a step that a narrow terminal does without, the least important first. A pipe and metrics.jsonl have them all.
+var leastFirst = []string{
+	"data_time", "comm_time", "compute_time", "mfu", "wait", "npu_util", "mem", "grad_norm", "scale", "step_time", "epoch", "lr", "throughput",
+}
+
+// fit renders a line, and renders it again with fewer fields until it fits the terminal. What was left out once stays out, so that columns line up.
+func (l *line) fit(render func()) {
+	defer func() { l.skip = 0 }()
+	l.skip = l.drop
+	render()
+	for l.t.Live() && l.width >= l.t.columns && l.drop < len(leastFirst) {
+		l.drop++
+		l.skip = l.drop
+		render()
+	}
 }
 
 func (l *line) start(id Identity, what string) {
-	l.b = l.t.paint(l.b[:0], dim, "[Node "+strconv.Itoa(id.Node)+", Rank "+strconv.Itoa(id.Rank)+"/"+strconv.Itoa(id.World)+"]")
+	who := "[Node " + strconv.Itoa(id.Node) + ", Rank " + strconv.Itoa(id.Rank) + "/" + strconv.Itoa(id.World) + "]"
+	what = foreign.Printable(what)
+	l.b = l.t.paint(l.b[:0], dim, who)
 	l.b = append(l.b, ' ')
-	l.b = l.t.paint(l.b, bold, foreign.Printable(what))
+	l.b = l.t.paint(l.b, bold, what)
 	l.b = append(l.b, ':')
+	l.width = len(who) + 1 + utf8.RuneCountInString(what) + 1
+	l.padded = l.width
 }
 
 // raw adds key=text; width is what the text is padded to on a terminal.
 func (l *line) raw(key, text string, width int) {
+	if slices.Contains(leastFirst[:l.skip], key) {
+		return
+	}
 	l.b = append(l.b, ' ')
 	l.b = l.t.paint(l.b, dim, key+"=")
 	text = foreign.Printable(text)
 	l.b = append(l.b, text...)
+	n := utf8.RuneCountInString(text)
+	l.width = l.padded + 1 + utf8.RuneCountInString(key) + 1 + n
+	l.padded = l.width
 	if l.t.Live() {
-		for n := utf8.RuneCountInString(text); n < width; n++ {
+		for ; n < width; n++ {
 			l.b = append(l.b, ' ')
+			l.padded++
 		}
 	}
 }
