@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // machine reads what the kernel says of memory, in files below a root: "/", but in tests.
@@ -39,6 +41,19 @@ func (m machine) limit() int64 {
 		return 0
 	}
 	return least
+}
+
+// total is the memory of the machine, or of the control groups where they allow less; 0 if unknown.
+func (m machine) total() int64 {
+	var si unix.Sysinfo_t
+	if unix.Sysinfo(&si) != nil {
+		return m.limit()
+	}
+	ram := int64(si.Totalram) * int64(si.Unit)
+	if limit := m.limit(); limit > 0 {
+		return min(ram, limit)
+	}
+	return ram
 }
 
 // group is the memory of a control group with a limit, in bytes.

@@ -31,6 +31,7 @@ type Device struct {
 	cpus    []int
 	layout  npu.Layout // forced layout of activations; Any: by the table
 	opened  time.Time
+	memory  int64
 	peak    map[npu.DType]float64
 
 	mu         sync.Mutex
@@ -51,6 +52,7 @@ func Open(o npu.Options) (*Device, error) {
 	if err := d.options(o); err != nil {
 		return nil, err
 	}
+	d.memory = machine{"/"}.total()
 	limit, err := kern.OneDNNLimit()
 	if err != nil {
 		return nil, fmt.Errorf("cpu: open: %w", err)
@@ -114,7 +116,7 @@ func (d *Device) options(o npu.Options) error {
 	return nil
 }
 
-// Info describes the device; Peak is known only after calibration.
+// Info describes the device. Peak is known only after calibration. The trainer calls Info at every step, so it reads no files.
 func (d *Device) Info() npu.Info {
 	detail := "without oneDNN"
 	if d.lib != nil {
@@ -124,7 +126,8 @@ func (d *Device) Info() npu.Info {
 	if d.threads == 1 {
 		plural = ""
 	}
-	info := npu.Info{Name: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak}
+	info := npu.Info{Name: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak,
+		Memory: d.memory}
 	if d.hasBF16() {
 		info.Compute = []npu.DType{npu.F32, npu.BF16}
 	} else {
@@ -133,13 +136,6 @@ func (d *Device) Info() npu.Info {
 	d.mu.Lock()
 	info.Slow = slices.Clone(d.slow)
 	d.mu.Unlock()
-	var si unix.Sysinfo_t
-	if unix.Sysinfo(&si) == nil {
-		info.Memory = int64(si.Totalram) * int64(si.Unit)
-	}
-	if limit := (machine{"/"}).limit(); limit > 0 && (info.Memory == 0 || limit < info.Memory) {
-		info.Memory = limit
-	}
 	return info
 }
 

@@ -50,6 +50,14 @@ func TestWithoutLibrary(t *testing.T) {
 	}
 }
 
+// The trainer calls Info at every step.
+func TestInfoReadsNoFiles(t *testing.T) {
+	d := open(t, npu.Options{Threads: 1})
+	if n := testing.AllocsPerRun(100, func() { d.Info() }); n > 8 {
+		t.Errorf("%.0f allocations", n)
+	}
+}
+
 func TestInfo(t *testing.T) {
 	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "calibrate": "true"}})
 	i := d.Info()
