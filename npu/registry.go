@@ -42,17 +42,31 @@ func Families() []string {
 	return slices.Sorted(maps.Keys(openers))
 }
 
-// Open opens a device of a family ("cpu", "ref", …). Import the device's package for its side effect first.
+// OpenError is the error of Open. Its text is that of Err.
+type OpenError struct {
+	Family string
+	Err    error
+}
+
+func (e *OpenError) Error() string { return e.Err.Error() }
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// ExitCode is the code of a program that ends because a device is not available, as ddp/launch documents it.
+func (e *OpenError) ExitCode() int { return 69 }
+
+// Open opens a device of a family ("cpu", "ref", …). Import the device's package for its side effect first. Its error is an *OpenError.
 func Open(family string, o Options) (Device, error) {
 	mu.Lock()
 	open, ok := openers[family]
 	mu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf(
-			"npu: no device family %q in this binary (have %s)\nhint: import its package, or build with cgo for \"cpu\"",
-			family,
-			strings.Join(Families(), ", "),
-		)
+		have := strings.Join(Families(), ", ")
+		err := fmt.Errorf("npu: no device family %q in this binary (have %s)\nhint: import its package, or build with cgo for \"cpu\"", family, have)
+		return nil, &OpenError{family, err}
 	}
-	return open(o)
+	d, err := open(o)
+	if err != nil {
+		return nil, &OpenError{family, err} // not d: a nil pointer of the device's type would not compare equal to nil
+	}
+	return d, nil
 }

@@ -171,7 +171,7 @@ func (f *generateFlags) openTokenizer(dir string, m llamafile.Model) (tokenizer.
 // a pipe gets the bytes as they are.
 func (a *app) text() io.Writer {
 	if f, ok := a.rawOut.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
-		return f
+		return a.result
 	}
 	return a.out
 }

@@ -21,14 +21,18 @@ func main() {
 
 // run is the program: it prints an error once, at the very end, and gives the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	app := &app{out: foreign.Writer(stdout), err: foreign.Writer(stderr), rawOut: stdout, rawErr: stderr}
+	res := &result{w: stdout}
+	app := &app{out: foreign.Writer(res), err: foreign.Writer(stderr), result: res, rawOut: stdout, rawErr: stderr}
 	root := app.root()
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	err := root.ExecuteContext(ctx)
 	if err == nil {
+		err = res.failed()
+	}
+	if err == nil {
 		return launch.ExitOK
 	}
-	if !app.started { // cobra refused the command line
+	if !app.started && res.failed() == nil { // cobra refused the command line
 		fmt.Fprintf(app.err, "gotrain: %v\nhint: gotrain --help, or gotrain VERB --help\n", err)
 		return launch.ExitUsage
 	}
@@ -49,6 +53,7 @@ type app struct {
 	out, err io.Writer
 	// The streams themselves, for what moves the cursor on purpose, and for bytes that are the result.
 	rawOut, rawErr io.Writer
+	result         *result  // rawOut, and whether it took everything
 	level          logLevel // of --log-level
 	started        bool     // flags and arguments were accepted
 }
