@@ -31,7 +31,7 @@ func (t *Trainer) bind() error {
 		need = max(need, t.eval.prog.Scratch())
 	}
 	if t.scratch, err = t.dev.Alloc(need); err != nil {
-		return fmt.Errorf("train: %s of activations on %s: %w\nhint: a smaller batch, or bf16", amount.Bytes(need), t.dev.Info().Name, err)
+		return fmt.Errorf("train: %s of activations on %s: %w\nhint: use a smaller batch, or bf16", amount.Bytes(need), t.dev.Info().Name, err)
 	}
 	t.train.prog.Group(t.groups(t.eng.Plan()))
 	mem, err := t.memory(t.train)

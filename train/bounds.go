@@ -9,8 +9,8 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// findBounds looks up what the model indexes with the fields of a batch: labels by classes, ids by rows of a table. A batch is checked before it goes to
-// the device, which knows rows and no samples.
+// findBounds looks up what the model indexes with the fields of a batch: labels index classes, ids index rows of a table. A batch is checked before
+// it is copied to the device, which knows rows but not samples.
 func (p *pass) findBounds(fields []data.Field) {
 	p.bounds = make([]*graph.Bound, len(fields))
 	for _, b := range p.net.b.Bounds() {
@@ -22,7 +22,7 @@ func (p *pass) findBounds(fields []data.Field) {
 	}
 }
 
-// within checks a batch of a source; the error names the sample.
+// within checks a batch from a source; the error names the sample.
 func (p *pass) within(b *data.Batch, src data.Source) error {
 	for i, limit := range p.bounds {
 		if limit == nil {
@@ -40,7 +40,7 @@ func (p *pass) within(b *data.Batch, src data.Source) error {
 	return nil
 }
 
-// sampleName is "sample 3", with its file where the source knows it.
+// sampleName is "sample 3", with the path of its file if the source knows it.
 func sampleName(src data.Source, i int) string {
 	if f, ok := src.(interface{ Path(i int) string }); ok {
 		return fmt.Sprintf("sample %d (%s)", i, f.Path(i))
@@ -50,15 +50,15 @@ func sampleName(src data.Source, i int) string {
 
 func outsideHint(b *graph.Bound, src data.Source) string {
 	if !b.Ignores {
-		return "the tokens come from a larger vocabulary than the model has"
+		return "use the tokenizer of this model: the tokens come from a larger vocabulary"
 	}
 	if n := len(src.Classes()); n > 0 {
-		return fmt.Sprintf("the model has %d classes, the data %d", b.Below, n)
+		return fmt.Sprintf("make the model and the data agree: the model has %d classes, the data %d", b.Below, n)
 	}
-	return fmt.Sprintf("the model has %d classes; labels count from 0, and %d marks what does not count", b.Below, b.Ignore)
+	return fmt.Sprintf("label the model's %d classes from 0; %d marks items to ignore", b.Below, b.Ignore)
 }
 
-// fieldList prints what a batch has, for a model that asked for something else.
+// fieldList prints the fields of a batch, for a model that asked for a different one.
 func fieldList(fields []data.Field) string {
 	list := make([]string, len(fields))
 	for i, f := range fields {

@@ -33,7 +33,8 @@ func (s mislabelled) Path(i int) string { return fmt.Sprintf("/pictures/%d.jpg",
 func TestLabelOutsideTheClassesNamesTheSample(t *testing.T) {
 	good := images(t, 32)
 	run := func(src, eval data.Source) error {
-		tr, err := New(WithModel(convnet), WithData(src, 8), WithEval(eval, 0), WithSteps(4), WithLR(0.1), WithDevice("ref", 1), WithOptimizer(optim.Default(optim.SGD, 0)))
+		tr, err := New(WithModel(convnet), WithData(src, 8), WithEval(eval, 0), WithSteps(4), WithLR(0.1), WithDevice("ref", 1),
+			WithOptimizer(optim.Default(optim.SGD, 0)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,7 @@ func TestLabelOutsideTheClassesNamesTheSample(t *testing.T) {
 	}
 	for _, label := range []int32{4, -1, 1 << 30} {
 		bad := mislabelled{good, 13, label}
-		want := fmt.Sprintf("sample 13 (/pictures/13.jpg) of %s: label is %d, outside 0…3\nhint: the model has 4 classes", good.Name(), label)
+		want := fmt.Sprintf("sample 13 (/pictures/13.jpg) of %s: label is %d, outside 0…3\nhint: label the model's 4 classes from 0", good.Name(), label)
 		if err := run(bad, good); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "rank 0 step") {
 			t.Errorf("training: %v, want %q", err, want)
 		}
@@ -76,7 +77,7 @@ func TestWrongFieldOfABatch(t *testing.T) {
 		if err == nil {
 			_, err = tr.Run(context.Background())
 		}
-		if want := "the inputs of this model are the fields of a batch: image f32[2 8 8], label i32[]"; err == nil || !strings.Contains(err.Error(), want) {
+		if want := "use the fields of a batch as the inputs of the model: image f32[2 8 8], label i32[]"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}

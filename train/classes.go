@@ -12,14 +12,15 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
-// ClassesOf are the names of the classes, by label, that the model of a checkpoint was trained on: what a source of held-out samples must be opened with, so that its labels
-// mean the same. nil where the path is no checkpoint, or one that does not say (its data had no names, or a version before this one made it).
+// ClassesOf returns the class names, by label, that the model of a checkpoint was trained on. Open a source of held-out samples with them, so that
+// its labels mean the same. It returns nil if the path is not a checkpoint, or if the checkpoint does not record them (the data had no names, or an
+// older version wrote it).
 func ClassesOf(path string) ([]string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	if filepath.Base(path) == checkpoint.ModelFile { // a file of one
+	if filepath.Base(path) == checkpoint.ModelFile { // a file inside one
 		path = filepath.Dir(path)
 	}
 	if _, err := os.Stat(filepath.Join(path, checkpoint.ManifestFile)); err != nil {
@@ -56,12 +57,12 @@ func classChanges(was, is []string) string {
 	return strings.Join(out, "; ")
 }
 
-// sameLabels says whether labels mean the same in both lists, as far as the given one goes. A list that is not known agrees with any.
+// sameLabels reports whether labels mean the same in both lists, as far as the given one reaches. An unknown list agrees with any.
 func sameLabels(known, given []string) bool {
 	return known == nil || len(given) <= len(known) && slices.Equal(known[:len(given)], given)
 }
 
-// checkClasses refuses to train a model on with other classes than it was trained on: its outputs would come to mean something else.
+// checkClasses refuses to continue training a model on classes other than its own: the outputs would change their meaning.
 func (t *Trainer) checkClasses(st checkpoint.State) error {
 	if t.evaluating {
 		return t.checkHeldClasses("the checkpoint", st.Classes)
@@ -70,18 +71,20 @@ func (t *Trainer) checkClasses(st checkpoint.State) error {
 	switch {
 	case st.Classes == nil || is == nil:
 		if is != nil && t.comm.Rank() == 0 {
-			slog.Warn("the checkpoint does not say its classes: they cannot be compared with those of the data")
+			slog.Warn("the checkpoint does not record its classes, so they cannot be compared with those of the data")
 		}
 		return nil
 	case slices.Equal(st.Classes, is):
 		return nil
 	}
-	return launch.WithCode(launch.ExitRecipe, fmt.Errorf("train: %s has other classes than the %d that the checkpoint was trained on: %s\nhint: give the data their former names, or start another run from the weights alone with init_from",
+	return launch.WithCode(launch.ExitRecipe, fmt.Errorf(
+		"train: the classes of %s differ from the %d that the checkpoint was trained on: %s\n"+
+			"hint: restore the former class names, or start another run from the weights alone with init_from",
 		t.cfg.Data.Name(), len(st.Classes), classChanges(st.Classes, is)))
 }
 
-// checkInitClasses compares the classes of initial weights with those of the data. In an evaluation other classes are an error. A training may start from any, but is told
-// where a classifier that stood for others is kept.
+// checkInitClasses compares the classes of initial weights with those of the data. For an evaluation, a difference is an error. Training may start
+// from any classes, but warns if it keeps a classifier that was trained on different ones.
 func (t *Trainer) checkInitClasses(path string, head bool) error {
 	was, err := ClassesOf(path)
 	if err != nil {
@@ -91,17 +94,19 @@ func (t *Trainer) checkInitClasses(path string, head bool) error {
 		return t.checkHeldClasses(path, was)
 	}
 	if is := t.cfg.Data.Classes(); head && was != nil && is != nil && !slices.Equal(was, is) && t.comm.Rank() == 0 {
-		slog.Warn("the initial weights were trained on other classes, and so was the classifier that training starts from", "file", path, "changes", classChanges(was, is))
+		slog.Warn("the initial weights, including the classifier, were trained on different classes", "file", path, "changes", classChanges(was, is))
 	}
 	return nil
 }
 
-// checkHeldClasses refuses to evaluate samples whose labels mean something else than the outputs of the model.
+// checkHeldClasses refuses to evaluate samples whose labels mean something other than the outputs of the model.
 func (t *Trainer) checkHeldClasses(model string, was []string) error {
 	is := t.cfg.Eval.Classes()
 	if sameLabels(was, is) {
 		return nil
 	}
-	return launch.WithCode(launch.ExitRecipe, fmt.Errorf("train: %s has other classes, or in another order, than the %d that %s was trained on: %s\nhint: open the held-out samples with the classes of the checkpoint (train.ClassesOf)",
+	return launch.WithCode(launch.ExitRecipe, fmt.Errorf(
+		"train: the classes of %s differ, in name or order, from the %d that %s was trained on: %s\n"+
+			"hint: open the held-out samples with the classes of the checkpoint (train.ClassesOf)",
 		t.cfg.Eval.Name(), len(was), model, classChanges(was, is)))
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// finish tells the sinks how it ended, and the peers if it ended badly, and releases everything.
+// finish reports the outcome to the sinks and, on failure, to the peers, then releases everything.
 func (t *Trainer) finish(err error) error {
 	var stop *StopError
 	failed := err != nil && !errors.As(err, &stop)
 	if failed {
-		launch.Report(err) // before the peers hear of it, for they may be gone first
+		launch.Report(err) // before the peers know, because they may exit first
 	}
 	if t.comm != nil && (failed || stop != nil && stop.Err != nil) { // the peers may still be waiting for this rank
 		t.comm.Abort(err)
@@ -31,7 +31,7 @@ func (t *Trainer) finish(err error) error {
 	return err
 }
 
-// Close releases everything. Run calls it; only a Trainer that was opened otherwise needs it. Idempotent.
+// Close releases everything. Run calls it; only a Trainer that was opened in another way needs it. Close is idempotent.
 func (t *Trainer) Close() error {
 	var errs []error
 	add := func(f func() error) { errs = append(errs, f()) }
@@ -41,7 +41,7 @@ func (t *Trainer) Close() error {
 		}
 	}
 	if t.stream != nil {
-		// What is still enqueued uses the memory that goes next, and nobody wants its results any more.
+		// What is still enqueued uses memory that is about to be freed, and its results are no longer needed.
 		t.stream.Skip(true)
 		ctx, cancel := context.WithTimeout(context.Background(), t.quiesce)
 		err := t.stream.Sync(ctx)
@@ -85,13 +85,14 @@ func (t *Trainer) Close() error {
 	return errors.Join(errs...)
 }
 
-// abandon ends what can be ended while the device is still at work: a kernel that runs for longer than anybody waits, or hangs. The memory that it may write is
-// not freed but left to the end of the process, gradients included, which the kernel may share with other ranks.
+// abandon shuts down what it can while the device is still busy with a kernel that hangs or runs too long. The memory that the kernel may write to,
+// including gradients that it may share with other ranks, is not freed before the process ends.
 func (t *Trainer) abandon() error {
 	var err error
 	if t.eng != nil {
 		err = t.eng.Abandon()
 	}
-	slog.Warn("the device does not stop; its memory stays until this process ends", "waited", t.quiesce)
-	return errors.Join(err, fmt.Errorf("train: rank %d: the device is still at work %v after it was told to stop; its memory is not freed", t.comm.Rank(), t.quiesce))
+	slog.Warn("the device does not stop; its memory stays allocated until this process ends", "waited", t.quiesce)
+	return errors.Join(err, fmt.Errorf("train: rank %d: the device is still busy %v after it was asked to stop; its memory is not freed",
+		t.comm.Rank(), t.quiesce))
 }

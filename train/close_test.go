@@ -57,7 +57,7 @@ func TestCloseUnderARunningKernel(t *testing.T) {
 	go func() { closed <- tr.Close() }()
 	select {
 	case err := <-closed:
-		if err == nil || !strings.Contains(err.Error(), "still at work") {
+		if err == nil || !strings.Contains(err.Error(), "still busy") {
 			t.Errorf("got %v", err)
 		}
 	case <-time.After(5 * time.Second):

@@ -14,94 +14,95 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// Config is everything that a run depends on. Use it directly, or through the options of New; the zero value of a field is
-// what its comment says.
+// Config holds all settings of a run. Use it directly, or through the options of New. The comment of a field gives its default after the semicolon.
 type Config struct {
-	Name  string         // of the run, for logs; "run"
-	Model Model          // needed
-	Graph []graph.Option // for both networks: graph.AllowUnreached, graph.Salt
-	Seed  uint64         // of weights, order and augmentation
+	Name  string         // name of the run, for logs; "run"
+	Model Model          // required
+	Graph []graph.Option // options of both networks: graph.AllowUnreached, graph.Salt
+	Seed  uint64         // seed of weights, sample order and augmentation
 
-	Data data.Source // training samples; needed
+	Data data.Source // training samples; required
 	Eval data.Source // held-out samples; nil: no evaluation
 
-	Batch      int // rows of a micro-batch on each rank; needed
+	Batch      int // rows of a micro-batch on each rank; required
 	Accumulate int // micro-batches of a step; 1
 	EvalBatch  int // rows of an evaluation batch; Batch
 
-	Steps  int     // optimizer steps in all; 0: Epochs decides
-	Epochs float64 // passes over Data in all; used where Steps is 0
+	Steps  int     // total optimizer steps; 0: Epochs decides
+	Epochs float64 // total passes over Data; used if Steps is 0
 
 	Optim    optim.Config
-	Groups   []ParamGroup // parameters with a learning rate or decay of their own, or frozen; see ParamGroup
+	Groups   []ParamGroup // parameters with their own learning rate or decay, or frozen; see ParamGroup
 	Schedule Schedule
 	ClipNorm float64             // limit of the global gradient norm; 0: none
 	Scaler   *optim.ScalerConfig // loss scaling; nil: none, which is right for f32 and bf16
 
-	// Recompute keeps only what leaves a block of the model and computes the rest again in the backward pass: less memory, more time, the same numbers.
+	// Recompute keeps only the outputs of each block of the model and recomputes the rest in the backward pass: less memory, more time, the same
+	// numbers.
 	Recompute bool
 
-	Device   string    // family: "cpu", "ref"; "": cpu where it can be opened, else ref with a warning
-	Compute  npu.DType // of activations: F32 or BF16; F32
+	Device   string    // device family: "cpu", "ref"; "": cpu if it can be opened, else ref with a warning
+	Compute  npu.DType // dtype of activations, F32 or BF16; F32
 	Threads  int       // compute threads of this rank; 0: cores of this process / ranks on this machine
 	CPUs     []int     // processors to bind compute threads to
 	Options  map[string]string
-	BucketMB float64 // cap of a gradient bucket in MiB; 25
-	FirstMB  float64 // cap of the first one in MiB; 1
+	BucketMB float64 // maximum size of a gradient bucket in MiB; 25
+	FirstMB  float64 // maximum size of the first bucket in MiB; 1
 
 	Comm      comm.Communicator // joins the ranks; nil: this process is alone
-	LocalRank int               // index on this machine; Comm.Rank() where LocalSize is 0
+	LocalRank int               // index on this machine; Comm.Rank() if LocalSize is 0
 	LocalSize int               // ranks on this machine; Comm.Size()
 	Node      int               // index of this machine, for log lines
-	Timeout   time.Duration     // how long a collective waits for a rank that shows no life; 5 minutes
-	LongWork  time.Duration     // how long it waits for a rank that writes or reads a checkpoint, or still starts; 1 hour
-	Same      []comm.Item       // further things that ranks must agree on, such as a hash of the recipe
+	Timeout   time.Duration     // how long a collective waits for a rank that shows no sign of life; 5 minutes
+	LongWork  time.Duration     // how long it waits for a rank that reads or writes a checkpoint, or is still starting; 1 hour
+	Same      []comm.Item       // further values that all ranks must agree on, such as a hash of the recipe
 
-	Workers     int       // data goroutines; 0: chosen
-	Tail        data.Tail // what happens to the ragged end of a training epoch
-	SkipBad     int       // samples that may be unreadable before the run fails
+	Workers     int       // data goroutines; 0: automatic
+	Tail        data.Tail // what to do with the incomplete last batch of a training epoch
+	SkipBad     int       // unreadable samples to tolerate before the run fails
 	NoShuffle   bool
-	EvalEvery   int           // steps between evaluations; 0: after the last step only, -n: after every n epochs
+	EvalEvery   int           // steps between evaluations; 0: only after the last step, -n: after every n epochs
 	SaveEvery   int           // steps between checkpoints; 0: only at the end and when stopped, -n: after every n epochs
-	SaveDir     string        // of checkpoints; rank 0 becomes its owner for the time of Run, or Run fails with a *dirlock.BusyError
-	Lock        *dirlock.Lock // of a folder that the caller owns; where that is SaveDir, Run does not take it again
-	KeepLast    int           // checkpoints kept; 2
-	Resume      bool          // go on from the newest good checkpoint in SaveDir, if there is one
+	SaveDir     string        // directory of checkpoints; rank 0 owns it during Run, or Run fails with a *dirlock.BusyError
+	Lock        *dirlock.Lock // lock of a folder that the caller owns; if it covers SaveDir, Run does not lock it again
+	KeepLast    int           // checkpoints to keep; 2
+	Resume      bool          // resume from the newest good checkpoint in SaveDir, if any
 	ResumeFrom  string        // a checkpoint directory, or a directory of checkpoints; it must exist
-	InitFrom    string        // what to take weights from at step 0: a safetensors file, a checkpoint, or what Weights opens
-	InitPartial bool          // parameters whose name or shape is not in InitFrom keep their own start (a new classifier)
-	// InitIgnore are patterns of tensors, such as "fc.*" or "*", that InitFrom and a checkpoint may hold without the model having them. Any other is an error: it
-	// tells that they are another model's.
+	InitFrom    string        // where to read initial weights: a safetensors file, a checkpoint, or what Weights opens
+	InitPartial bool          // parameters that InitFrom lacks, or has in another shape, keep their initial values (a new classifier)
+	// InitIgnore lists patterns, such as "fc.*" or "*", of tensors that InitFrom and a checkpoint may hold although the model lacks them. Any other such
+	// tensor is an error: the file is most likely for another model.
 	InitIgnore []string
-	// Recognise guesses from the names of tensors whose weights they are, for the message where they do not fit; nil: no guess.
+	// Recognise guesses from tensor names which model they belong to, for the error message when they do not fit; nil: no guess.
 	Recognise  func(names []string) string
 	RecipeText string // stored in checkpoints
-	// Settings are what decides about the numbers, by name; checkpoints hold them, and a resumed run says which differ. nil: what the trainer itself knows, in one line.
+	// Settings are the settings that affect results, by name. Checkpoints store them, and a resumed run reports those that changed. nil: the trainer's
+	// own, in one line.
 	Settings map[string]string
 	// Weights opens InitFrom; nil: safetensors, one file or a set, and checkpoints.
 	Weights func(path string) (Weights, error)
-	// Beside are small files by name that checkpoints hold too, so that other programs can read the weights: config.json, the tokenizer.
+	// Beside holds small files, by name, to store in checkpoints so that other programs can read the weights: config.json, the tokenizer.
 	Beside map[string][]byte
 
-	CheckEvery int              // steps between comparisons of all state over ranks; 0: 500, -1: never
-	Sinks      []telemetry.Sink // told of all events; the trainer closes them
-	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace among the sinks
-	FLOPs      *telemetry.FLOPs // arithmetic of an item, for MFU; nil: what the plan's kernels do
-	optimGroup []int            // by index in Groups: the first of its two in Optim.Groups
-	PeakFLOPS  float64          // of this rank's device at its compute dtype, for MFU; 0: what the device says, or unknown
+	CheckEvery int              // steps between checks that all ranks hold the same state; 0: 500, -1: never
+	Sinks      []telemetry.Sink // receive all events; the trainer closes them
+	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace sink
+	FLOPs      *telemetry.FLOPs // arithmetic per item, for MFU; nil: counted from the plan's kernels
+	optimGroup []int            // by index in Groups: the first of its two groups in Optim.Groups
+	PeakFLOPS  float64          // peak of this rank's device at its compute dtype, for MFU; 0: as the device reports, or unknown
 }
 
-// Schedule makes the learning rate, given how long the run is. optim.ScheduleConfig.New needs both.
+// Schedule makes the learning-rate schedule, given the length of the run. optim.ScheduleConfig.New needs both arguments.
 type Schedule func(totalSteps, stepsPerEpoch int) (optim.Schedule, error)
 
-// ConstantLR is a schedule that never changes.
+// ConstantLR is a schedule with a constant learning rate.
 func ConstantLR(lr float64) Schedule {
 	return func(total, _ int) (optim.Schedule, error) {
 		return optim.ScheduleConfig{Shape: optim.Constant, Peak: lr, Total: total}.New()
 	}
 }
 
-// ensureDefaults fills what was left zero.
+// ensureDefaults replaces zero values by their defaults.
 func (c *Config) ensureDefaults() {
 	def := func(p *int, v int) {
 		if *p == 0 {
@@ -124,7 +125,7 @@ func (c *Config) ensureDefaults() {
 	if c.LongWork == 0 {
 		c.LongWork = time.Hour
 	}
-	if c.Comm != nil && c.LocalSize == 0 { // all on one machine
+	if c.Comm != nil && c.LocalSize == 0 { // all ranks on one machine
 		c.LocalSize, c.LocalRank = c.Comm.Size(), c.Comm.Rank()
 	}
 	def(&c.LocalSize, 1)
@@ -134,7 +135,7 @@ func (c *Config) ensureDefaults() {
 	}
 }
 
-// validate names every fault at once.
+// validate reports all faults at once.
 func (c *Config) validate() error {
 	var errs []error
 	need := func(ok bool, format string, a ...any) {
@@ -142,28 +143,28 @@ func (c *Config) validate() error {
 			errs = append(errs, fmt.Errorf("train: "+format, a...))
 		}
 	}
-	need(c.Model != nil, "no model\nhint: train.WithModel")
-	need(c.Data != nil, "no training data\nhint: train.WithData")
-	need(c.Batch > 0, "batch must be above 0, got %d", c.Batch)
-	need(c.Accumulate > 0, "accumulation must be at least 1 micro-batch, got %d", c.Accumulate)
-	need(c.Steps >= 0 && c.Epochs >= 0, "the length must not be negative, got %d steps and %g epochs", c.Steps, c.Epochs)
-	need(c.Tail != data.Short, "the tail %q is for evaluation: in training it would leave ranks without samples\nhint: data.Drop or data.Pad", c.Tail)
-	need(c.Timeout > 0, "the timeout of a collective must be above 0, got %v", c.Timeout)
-	need(c.LongWork > 0, "the time for long work must be above 0, got %v", c.LongWork)
-	need(c.Steps > 0 || c.Epochs > 0, "no length\nhint: train.WithSteps or train.WithEpochs")
-	need(c.Schedule != nil, "no learning rate\nhint: train.WithLR or train.WithSchedule")
-	need(c.Compute == npu.F32 || c.Compute == npu.BF16, "compute dtype must be f32 or bf16, got %v", c.Compute)
+	need(c.Model != nil, "no model\nhint: use train.WithModel")
+	need(c.Data != nil, "no training data\nhint: use train.WithData")
+	need(c.Batch > 0, "the batch must be greater than 0, got %d", c.Batch)
+	need(c.Accumulate > 0, "accumulation must be at least 1 micro-batch per step, got %d", c.Accumulate)
+	need(c.Steps >= 0 && c.Epochs >= 0, "the length of the run must not be negative, got %d steps and %g epochs", c.Steps, c.Epochs)
+	need(c.Tail != data.Short, "the tail %q is for evaluation only: in training it would leave ranks without samples\nhint: use data.Drop or data.Pad", c.Tail)
+	need(c.Timeout > 0, "the timeout of a collective must be greater than 0, got %v", c.Timeout)
+	need(c.LongWork > 0, "the time for long work must be greater than 0, got %v", c.LongWork)
+	need(c.Steps > 0 || c.Epochs > 0, "no length of the run\nhint: use train.WithSteps or train.WithEpochs")
+	need(c.Schedule != nil, "no learning rate\nhint: use train.WithLR or train.WithSchedule")
+	need(c.Compute == npu.F32 || c.Compute == npu.BF16, "the compute dtype must be f32 or bf16, got %v", c.Compute)
 	need(c.ClipNorm >= 0, "the limit of the gradient norm must not be negative, got %g", c.ClipNorm)
-	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be torn", c.KeepLast)
-	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are asked for, but no directory for them")
+	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be damaged", c.KeepLast)
+	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are enabled, but their directory is not set\nhint: use train.WithCheckpoints")
 	c.checkGroups(need)
 	if c.Optim.Rule == "" {
-		need(false, "no optimizer\nhint: train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
+		need(false, "no optimizer\nhint: use train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
 	} else if err := c.Optim.Validate(); err != nil {
 		errs = append(errs, err)
 	}
 	if c.Data != nil && c.Eval != nil && c.Data.Classes() != nil && !sameLabels(c.Data.Classes(), c.Eval.Classes()) {
-		need(false, "%s and %s do not have the same classes by label: %s\nhint: open the held-out samples with the classes of the training samples",
+		need(false, "%s and %s have different classes: %s\nhint: open the held-out samples with the classes of the training samples",
 			c.Data.Name(), c.Eval.Name(), classChanges(c.Data.Classes(), c.Eval.Classes()))
 	}
 	if err := checkPatterns(c.InitIgnore); err != nil {

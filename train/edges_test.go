@@ -136,7 +136,8 @@ func TestNonFiniteLossEndsAllRanks(t *testing.T) {
 				t.Errorf("rank %d: exit code %d: %v", r, launch.ExitCode(err), err)
 			} else if msg := err.Error(); strings.Contains(msg, "samples of this rank") {
 				culprits++
-				if !strings.Contains(msg, "37") && !strings.Contains(msg, "no longer at hand") || strings.Count(msg, "[") != 1+strings.Count(msg, " 37")+strings.Count(msg, "[37") {
+				if !strings.Contains(msg, "37") && !strings.Contains(msg, "no longer available") || strings.Count(msg, "[") != 1+strings.Count(msg,
+					" 37")+strings.Count(msg, "[37") {
 					t.Errorf("the message names other samples than those of the bad micro-batch: %v", err)
 				}
 			}

@@ -17,10 +17,10 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// emit hands an event to the sinks. They report their own faults; training does not end for them.
+// emit sends an event to the sinks. They report their own faults; a failing sink does not end the training.
 func (t *Trainer) emit(e telemetry.Event) { _ = t.bus.Emit(e) }
 
-// peak is the FLOP/s that MFU is measured against, 0 where nobody knows.
+// peak is the FLOP/s that MFU is relative to, or 0 if unknown.
 func (t *Trainer) peak() float64 {
 	if t.cfg.PeakFLOPS > 0 {
 		return max(t.cfg.PeakFLOPS, t.fastest)
@@ -28,8 +28,8 @@ func (t *Trainer) peak() float64 {
 	return max(t.dev.Info().Peak[t.cfg.Compute], t.fastest)
 }
 
-// mfu is the utilisation of a step. One above 1 shows that the peak is too low: the machine was busy when it was measured. Then what the step reached is
-// the peak from here on, and the log says so once.
+// mfu is the utilisation of a step. A value above 1 shows that the peak is too low, because the machine was busy when it was measured. The speed of
+// that step then becomes the peak, and the log reports it once.
 func (t *Trainer) mfu(own telemetry.Value) telemetry.Value {
 	v := t.flops.MFU(own, t.peak())
 	if !v.OK || v.X <= 1 {
@@ -39,12 +39,12 @@ func (t *Trainer) mfu(own telemetry.Value) telemetry.Value {
 	first := t.fastest == 0
 	t.fastest = v.X * was
 	if first {
-		what, do := "the peak that was measured at the start", "set log.peak_tflops to what the processor can do"
+		what, do := "the peak measured at the start", "set log.peak_tflops to what the processor can do"
 		if t.cfg.PeakFLOPS > 0 {
 			what, do = "log.peak_tflops", "raise log.peak_tflops"
 		}
-		t.emit(telemetry.Warning{Step: int64(t.step), Text: fmt.Sprintf("%s, %.4g TFLOP/s a rank, is too low: this step reached %.4g. "+
-			"mfu was too high so far; from now on it is relative to the fastest step (%s to have it right)", what, was/1e12, t.fastest/1e12, do)})
+		t.emit(telemetry.Warning{Step: int64(t.step), Text: fmt.Sprintf("%s, %.4g TFLOP/s a rank, is too low: this step reached %.4g; "+
+			"mfu was overestimated so far, and is now relative to the fastest step (%s to correct it)", what, was/1e12, t.fastest/1e12, do)})
 	}
 	return telemetry.Known(1)
 }
@@ -68,8 +68,9 @@ func (t *Trainer) emitStart() {
 		{Key: "model", Value: fmt.Sprintf("%s parameters, activations in %v%s", amount.Count(params), t.cfg.Compute,
 			widened(info, t.cfg.Compute))},
 		{Key: "data", Value: fmt.Sprintf("%s, %s samples", t.cfg.Data.Name(), amount.Count(t.cfg.Data.Len()))},
-		{Key: "batch", Value: fmt.Sprintf("%s%d = %d a rank × %d accumulated × %d ranks over %s", batchOf(items, t.cfg.Batch*t.cfg.Accumulate*t.comm.Size()), t.cfg.Batch*t.cfg.Accumulate*t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
-		{Key: "steps", Value: fmt.Sprintf("%s, %s an epoch", amount.Count(t.total), amount.Count(t.perEpoch))},
+		{Key: "batch", Value: fmt.Sprintf("%s%d = %d per rank × %d accumulated × %d ranks over %s", batchOf(items, t.globalBatch()), t.globalBatch(),
+			t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
+		{Key: "steps", Value: fmt.Sprintf("%s, %s per epoch", amount.Count(t.total), amount.Count(t.perEpoch))},
 		{Key: "optimizer", Value: t.cfg.Optim.String()},
 		{Key: "buckets", Value: fmt.Sprintf("%d, %s", len(t.eng.Buckets()), amount.Bytes(t.eng.Plan().Bytes))},
 		{Key: "memory", Value: amount.Bytes(t.planned()) + " planned"},
@@ -83,7 +84,7 @@ func (t *Trainer) emitStart() {
 	t.warnSlow()
 }
 
-// widened says that kernels compute in another dtype than activations have, where they do.
+// widened says that kernels compute in another dtype than that of the activations, if they do.
 func widened(info npu.Info, compute npu.DType) string {
 	w, ok := info.Widened[compute]
 	if !ok {
@@ -92,16 +93,17 @@ func widened(info npu.Info, compute npu.DType) string {
 	return fmt.Sprintf(" (no %v instructions on this processor: kernels compute in %v)", compute, w)
 }
 
-// warnSlow tells which large ops of the run the device has no fast kernels for.
+// warnSlow reports the large ops of the run for which the device has no fast kernel.
 func (t *Trainer) warnSlow() {
 	slow := t.dev.Info().Slow
 	if len(slow) == 0 || t.comm.Rank() != 0 {
 		return
 	}
-	t.emit(telemetry.Warning{Text: fmt.Sprintf("%d large operations have no fast kernel on this device and take some hundred times longer, such as %s", len(slow), slow[0])})
+	t.emit(telemetry.Warning{Text: fmt.Sprintf(
+		"%d large operations have no fast kernel on this device and take hundreds of times longer, for example %s", len(slow), slow[0])})
 }
 
-// batchOf says how many items a global batch has, where they are not its samples.
+// batchOf returns how many items a global batch has, if the items are not its samples.
 func batchOf(i Items, samples int) string {
 	if i.perSample() == 1 {
 		return ""
@@ -176,7 +178,8 @@ func (t *Trainer) emitEnd(err error) {
 	if t.train != nil {
 		unit = t.train.net.items.rate()
 	}
-	e := telemetry.RunEnd{Unit: unit, Step: int64(t.step), Reason: "done", Took: telemetry.Seconds(time.Since(t.began)), Throughput: t.window.Median(), PeakMemory: peak}
+	e := telemetry.RunEnd{Unit: unit, Step: int64(t.step), Reason: "done",
+		Took: telemetry.Seconds(time.Since(t.began)), Throughput: t.window.Median(), PeakMemory: peak}
 	var stop *StopError
 	switch {
 	case errors.As(err, &stop):
@@ -200,13 +203,13 @@ func (t *Trainer) spans(s ddp.Span) {
 	t.emit(telemetry.Span{Name: name, Cat: s.What, Track: track, Begin: s.Begin, Dur: s.End.Sub(s.Begin)})
 }
 
-// planned is the memory that this rank is going to hold, as Summarise predicts it.
+// planned is the memory that this rank will hold, as Summarise predicts it.
 func (t *Trainer) planned() int64 {
-	others := int64(t.cfg.LocalSize-1) * t.eng.Plan().Bytes // shared, and counted in the resident set of each
+	others := int64(t.cfg.LocalSize-1) * t.eng.Plan().Bytes // shared, but counted in each rank's resident set
 	return t.store.bytes + t.eng.Plan().Bytes + others + t.opt.Bytes() + t.scratch.Bytes() + program
 }
 
-// tellKernels lists every kernel of the training plan, with what the device chose, for those who look for a reason (debug).
+// tellKernels logs every kernel of the training plan at debug level, with the device's choices, to help find out why a run is slow.
 func (t *Trainer) tellKernels() {
 	if !slog.Default().Enabled(context.Background(), slog.LevelDebug) {
 		return

@@ -24,7 +24,7 @@ func (t *Trainer) params() ([]ddp.Param, error) {
 		}
 	}
 	if len(t.order) == 0 {
-		return nil, fmt.Errorf("train: the model has no parameter to train")
+		return nil, fmt.Errorf("train: the model has no trainable parameter")
 	}
 	slices.SortStableFunc(t.order, func(a, b int) int { return ws[a].Ready - ws[b].Ready })
 	groups, err := t.cfg.optimGroups(t.train.net.b.Params())
@@ -38,7 +38,7 @@ func (t *Trainer) params() ([]ddp.Param, error) {
 	return params, nil
 }
 
-// openEngine cuts the buckets and makes sure that all ranks run the same thing.
+// openEngine cuts the buckets and checks that all ranks run the same thing.
 func (t *Trainer) openEngine(ctx context.Context) error {
 	params, err := t.params()
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	return err
 }
 
-// cutting is what decides how gradients are cut into buckets.
+// cutting returns the settings that decide how gradients are cut into buckets.
 func (t *Trainer) cutting(params []ddp.Param) ddp.Config {
 	return ddp.Config{Params: params, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB}
 }
@@ -90,12 +90,12 @@ func (t *Trainer) groups(p *bucket.Plan) (groups [][]int) {
 	return groups
 }
 
-// settings prints what decides about the numbers and is not in the plan.
+// settings prints what affects the numbers and is not in the plan.
 func (c *Config) settings() string {
 	return fmt.Sprintf("seed %d batch %d accumulate %d compute %v clip %g optim %v", c.Seed, c.Batch, c.Accumulate, c.Compute, c.ClipNorm, c.Optim)
 }
 
-// intervals prints what decides which collectives come when.
+// intervals prints what determines the order of collectives.
 func (t *Trainer) intervals() string {
 	c := &t.cfg
 	return fmt.Sprintf("%d steps, %d an epoch; evaluation every %d in batches of %d; saving %v every %d; comparing every %d",

@@ -16,11 +16,11 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// Evaluate runs the held-out samples once through the weights that the configuration starts from (InitFrom, or a checkpoint to resume), without training
-// and without saving: the mean "loss", the metrics, and "items", the number of samples. Call it instead of Run, on all ranks.
+// Evaluate runs the held-out samples once through the weights that the configuration starts from (InitFrom, or a checkpoint to resume), without
+// training or saving. It returns the mean "loss", the metrics, and "items", the number of items. Call it instead of Run, on all ranks.
 func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err error) {
 	if t.cfg.Eval == nil {
-		return nil, fmt.Errorf("train: there are no held-out samples to evaluate\nhint: train.WithEval")
+		return nil, fmt.Errorf("train: there are no held-out samples to evaluate\nhint: use train.WithEval")
 	}
 	if err := t.use(); err != nil {
 		return nil, err
@@ -37,17 +37,16 @@ func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err err
 	return out, err
 }
 
-// perplexity is the name of the exponential of the mean loss, where that is a negative log-likelihood.
+// perplexity is the name of the exponential of the mean loss, if the loss is a negative log-likelihood.
 const perplexity = "perplexity"
 
-// evalError is a failure of an evaluation that all ranks know of, at the same point: the training itself is sound, and can still be saved.
+// evalError is a failure of an evaluation that all ranks know of at the same point: the training itself is sound and can still be saved.
 type evalError struct{ error }
 
 func (e *evalError) Unwrap() error { return e.error }
 
-// evaluate runs the held-out samples once, each exactly once over all ranks, and divides sums by counts. Batches that are short, or
-// empty on a rank that has nothing left, carry labels that do not count. It reports whether somebody asked to stop meanwhile; the
-// result is nil then.
+// evaluate runs the held-out samples once, each exactly once over all ranks, and divides sums by counts. A batch that is short, or empty on a rank
+// that has no samples left, is filled with labels that are ignored. stop reports whether a stop was requested meanwhile; out is then nil.
 func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bool, err error) {
 	begin := time.Now()
 	if err := t.held.Seek(data.State{}); err != nil {
@@ -62,7 +61,7 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 			err = t.computeAgain(ctx)
 		}
 	}()
-	mine := held{sums: sums{metrics: make([]float64, len(t.eval.net.metrics))}} // also of a rank that gets no sample
+	mine := held{sums: sums{metrics: make([]float64, len(t.eval.net.metrics))}} // also on a rank that gets no samples
 	for {
 		b, failed := t.held.Next(waiting)
 		if errors.Is(failed, io.EOF) {
@@ -95,13 +94,13 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 	return out, false, nil
 }
 
-// held is what this rank's share of the held-out samples came to.
+// held is the result of this rank's share of the held-out samples.
 type held struct {
 	sums
 	bad []int // samples of the first batch whose loss or metrics are not finite
 }
 
-// evalResult brings the sums of all ranks together.
+// evalResult combines the sums of all ranks.
 func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float64, error) {
 	v, err := t.eng.Agree(ctx, ddp.Vote{Count: mine.count, LossSum: mine.loss, Sums: mine.metrics, NonFinite: mine.bad != nil})
 	if err != nil {
@@ -111,7 +110,7 @@ func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float6
 	if len(v.NonFinite) > 0 {
 		samples := ""
 		if mine.bad != nil {
-			samples = fmt.Sprintf("; first in the batch of samples %v", mine.bad)
+			samples = fmt.Sprintf("; first seen in the batch of samples %v", mine.bad)
 		}
 		err := fmt.Errorf("%s: the loss or a metric on %s is not finite on ranks %v%s\n"+
 			"hint: lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples", place, t.cfg.Eval.Name(), v.NonFinite, samples)
@@ -121,7 +120,7 @@ func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float6
 		return nil, &evalError{launch.WithCode(launch.ExitNumerics, err)}
 	}
 	if v.Count == 0 {
-		return nil, &evalError{fmt.Errorf("%s counted no item of %s", place, t.cfg.Eval.Name())}
+		return nil, &evalError{fmt.Errorf("%s: no item of %s counts", place, t.cfg.Eval.Name())}
 	}
 	out := map[string]float64{"loss": v.LossSum / v.Count, "items": v.Count}
 	if t.eval.net.items.Likelihood {
@@ -133,7 +132,7 @@ func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float6
 	return out, nil
 }
 
-// failTogether ends an evaluation on all ranks for what the first of the failed ones met.
+// failTogether ends an evaluation on all ranks with the error of the first rank that failed.
 func (t *Trainer) failTogether(ctx context.Context, ranks []int, mine error) error {
 	reason, err := t.reason(ctx, ranks[0], mine)
 	if err != nil {
@@ -149,7 +148,7 @@ func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *held) error 
 	defer b.Release()
 	p := t.eval
 	if b.Valid == 0 {
-		return nil // this rank has nothing left; the others still do
+		return nil // this rank has no samples left; others still do
 	}
 	if err := p.whole(b); err != nil {
 		return err
@@ -186,15 +185,15 @@ func (t *Trainer) note(ctx context.Context) {
 	}
 	defer t.onDisk("adding the evaluation to its checkpoint")()
 	if err := t.saver.Evaluated(ctx, t.savedName, t.lastEv); err != nil {
-		slog.Warn("a run that resumes from this checkpoint repeats its evaluation", "reason", err)
+		slog.Warn("the evaluation could not be added to the checkpoint; a run that resumes from there repeats it", "reason", err)
 	}
 }
 
-// keep ends a run whose evaluation failed: it saves the step that was evaluated, unless its checkpoint is there already. The checkpoint says that the
-// evaluation is still owed, so the next run begins with it.
+// keep ends a run whose evaluation failed: it saves the step that was evaluated, unless its checkpoint already exists. The checkpoint records that
+// the evaluation is still due, so the next run begins with it.
 func (t *Trainer) keep(ctx context.Context, failed error) error {
 	var all *evalError
-	if t.saver == nil || !errors.As(failed, &all) { // an error of one rank: the others are not here
+	if t.saver == nil || !errors.As(failed, &all) { // an error of one rank only: the others do not get here
 		return failed
 	}
 	if t.saved != t.step {
@@ -202,6 +201,6 @@ func (t *Trainer) keep(ctx context.Context, failed error) error {
 			return errors.Join(failed, err)
 		}
 	}
-	return fmt.Errorf("%w\nhint: the training is kept: the checkpoint of step %d is in %s; the same command runs the evaluation again",
+	return fmt.Errorf("%w\nhint: run the same command to repeat the evaluation; nothing is lost: the checkpoint of step %d is in %s",
 		failed, t.step, t.saver.Root())
 }

@@ -67,7 +67,7 @@ func TestSurplusTensorsAreAnError(t *testing.T) {
 			t.Errorf("%s: exit code %d, %v", name, launch.ExitCode(err), err)
 			continue
 		}
-		for _, want := range []string{"2 of the file's are not in the model: aux.bias, aux.weight", "look like the weights of Wider", "hint: "} {
+		for _, want := range []string{"2 tensors of the file are not in the model: aux.bias, aux.weight", "look like the weights of Wider", "hint: "} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: no %q in: %v", name, want, err)
 			}
@@ -154,7 +154,7 @@ func TestPatternsOfNames(t *testing.T) {
 
 // Names with a wrapper's prefix are explained.
 func TestMisfitOfWrappedNames(t *testing.T) {
-	err := (&Trainer{}).misfit("w.safetensors", []string{"module.conv1.weight", "module.fc.bias"}, "2 of the file's are not in the model", "another hint")
+	err := (&Trainer{}).misfit("w.safetensors", []string{"module.conv1.weight", "module.fc.bias"}, "2 tensors of the file are not in the model", "another hint")
 	if !strings.Contains(err.Error(), `hint: all names begin with "module."`) || strings.Contains(err.Error(), "another hint") {
 		t.Error(err)
 	}

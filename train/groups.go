@@ -9,18 +9,18 @@ import (
 	"github.com/gotrain/gotrain/optim"
 )
 
-// ParamGroup is a set of parameters that the optimizer treats in a way of their own. A parameter belongs to the first group whose Match says so, else to
-// the one that the model names with graph.Group, else to none, and is then trained as Config.Optim says.
+// ParamGroup is a set of parameters with their own optimizer settings. A parameter belongs to the first group whose Match returns true, else to the
+// one that the model names with graph.Group, else to none, and is then trained as Config.Optim says.
 type ParamGroup struct {
-	Name  string                  // for graph.Group, and for messages; needed
-	Match func(param string) bool // parameters by their full name; nil: only those that graph.Group puts here
-	// LRFactor is multiplied by the learning rate of the step; 0 is 1. For no training at all, see Frozen.
+	Name  string                  // for graph.Group, and for messages; required
+	Match func(param string) bool // selects parameters by full name; nil: only those that graph.Group assigns
+	// LRFactor multiplies the learning rate of the step; 0 means 1. To disable training, use Frozen.
 	LRFactor float64
-	// WeightDecay replaces that of Config.Optim, for parameters that are decayed at all: norms, biases and what the model exempts with graph.NoDecay stay as
-	// Config.Optim has them. nil: not replaced.
+	// WeightDecay replaces that of Config.Optim for parameters that are decayed at all: norms, biases and parameters that the model exempts with
+	// graph.NoDecay keep the setting of Config.Optim. nil: not replaced.
 	WeightDecay *float64
-	// Frozen parameters keep their values. They have no gradient, no optimizer state, are not reduced and do not enter the norm; checkpoints hold them. Running
-	// statistics of a norm are no parameters and go on.
+	// Frozen parameters keep their values. They have no gradient and no optimizer state, are not reduced and do not enter the norm; checkpoints hold
+	// them. Running statistics of a norm are not parameters and are still updated.
 	Frozen bool
 }
 
@@ -30,7 +30,7 @@ func (c *Config) groupOption() graph.Option {
 		at := slices.IndexFunc(c.Groups, func(g ParamGroup) bool { return g.Match != nil && g.Match(p.Name) })
 		if at < 0 && p.Group != "" {
 			if at = c.group(p.Group); at < 0 {
-				return fmt.Errorf("names the group %q, which the trainer does not have\nhint: %s", p.Group, c.groupHint())
+				return fmt.Errorf("names group %q, which the trainer does not have\nhint: %s", p.Group, c.groupHint())
 			}
 		}
 		if at >= 0 {
@@ -40,14 +40,14 @@ func (c *Config) groupOption() graph.Option {
 	})
 }
 
-// group is the index of a group, -1 where there is none of that name.
+// group returns the index of a group, or -1 if there is none of that name.
 func (c *Config) group(name string) int {
 	return slices.IndexFunc(c.Groups, func(g ParamGroup) bool { return g.Name == name })
 }
 
 func (c *Config) groupHint() string {
 	if len(c.Groups) == 0 {
-		return "train.WithGroups says what its groups are"
+		return "declare the groups with train.WithGroups"
 	}
 	names := make([]string, len(c.Groups))
 	for i, g := range c.Groups {
@@ -56,20 +56,21 @@ func (c *Config) groupHint() string {
 	return "train.WithGroups has " + strings.Join(names, ", ")
 }
 
-// checkGroups names every fault of the groups.
+// checkGroups reports all faults of the groups.
 func (c *Config) checkGroups(need func(ok bool, format string, a ...any)) {
 	need(len(c.Groups) == 0 || len(c.Optim.Groups) > optim.NoDecay,
-		"groups of parameters need the optimizer's two, decay and no_decay\nhint: start from optim.Default")
+		"parameter groups require the optimizer groups decay and no_decay\nhint: start from optim.Default")
 	for i, g := range c.Groups {
-		need(g.Name != "", "group %d of parameters has no name", i)
-		need(c.group(g.Name) == i, "there are two groups of parameters called %q", g.Name)
-		need(g.LRFactor >= 0 && g.LRFactor < 1e9, "group %s: the factor of the learning rate must not be negative, got %g", g.Name, g.LRFactor)
+		need(g.Name != "", "parameter group %d has no name", i)
+		need(c.group(g.Name) == i, "two parameter groups are called %q", g.Name)
+		need(g.LRFactor >= 0 && g.LRFactor < 1e9, "group %s: the learning-rate factor must not be negative, got %g", g.Name, g.LRFactor)
 		need(g.WeightDecay == nil || *g.WeightDecay >= 0 && *g.WeightDecay < 1e9, "group %s: weight decay must not be negative", g.Name)
-		need(!g.Frozen || g.LRFactor == 0 && g.WeightDecay == nil, "group %s is frozen, so it has neither a learning rate nor a decay", g.Name)
+		need(!g.Frozen || g.LRFactor == 0 && g.WeightDecay == nil, "group %s is frozen, so it must not set a learning-rate factor or a decay", g.Name)
 	}
 }
 
-// expandGroups gives the optimizer two groups for each that is trained, decayed and not, behind its own. Without groups it changes nothing.
+// expandGroups adds two optimizer groups for each trained group, one with decay and one without, after the optimizer's own. Without groups it changes
+// nothing.
 func (c *Config) expandGroups() {
 	c.Optim.Groups = slices.Clone(c.Optim.Groups)
 	c.optimGroup = make([]int, len(c.Groups))
@@ -92,7 +93,7 @@ func (c *Config) expandGroups() {
 	}
 }
 
-// optimGroups maps the parameters of a network to the optimizer's groups. A group without parameters is an error: its pattern has a slip.
+// optimGroups maps the parameters of a network to the optimizer's groups. A group without parameters is an error: its pattern is probably mistyped.
 func (c *Config) optimGroups(params []*graph.Param) (map[string]int, error) {
 	used := make([]int, len(c.Groups))
 	of := map[string]int{}
@@ -109,7 +110,7 @@ func (c *Config) optimGroups(params []*graph.Param) (map[string]int, error) {
 	}
 	for i, n := range used {
 		if n == 0 {
-			return nil, fmt.Errorf("train: no parameter is in group %s\nhint: gotrain plan lists the parameters; Match gets their full names, such as %s",
+			return nil, fmt.Errorf("train: group %s matches no parameter\nhint: list the parameters with gotrain plan; Match receives their full names, such as %s",
 				c.Groups[i].Name, example(params))
 		}
 	}

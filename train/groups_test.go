@@ -153,7 +153,8 @@ func TestGroupsResumeBitEqual(t *testing.T) {
 	runRanks(t, 2, opts(whole))
 	runRanksStop(t, 2, opts(parts), 3)
 	runRanks(t, 2, opts(parts))
-	want, got := readWeights(t, filepath.Join(whole, "step-00000008", checkpoint.ModelFile)), readWeights(t, filepath.Join(parts, "step-00000008", checkpoint.ModelFile))
+	want, got := readWeights(t, filepath.Join(whole, "step-00000008", checkpoint.ModelFile)), readWeights(t, filepath.Join(parts, "step-00000008",
+		checkpoint.ModelFile))
 	for name := range want {
 		for i := range want[name] {
 			if want[name][i] != got[name][i] {
@@ -207,13 +208,13 @@ func TestGroupFaults(t *testing.T) {
 		want   string
 		groups []ParamGroup
 	}{
-		{`parameter "shift" names the group "slow", which the trainer does not have` + "\nhint: train.WithGroups has fast", []ParamGroup{{Name: "fast"}}},
-		{"no parameter is in group neck", []ParamGroup{{Name: "slow"}, {Name: "neck", Match: under("neck.")}}},
-		{"group 0 of parameters has no name", []ParamGroup{{}}},
-		{`two groups of parameters called "a"`, []ParamGroup{{Name: "a"}, {Name: "a"}}},
+		{`parameter "shift" names group "slow", which the trainer does not have` + "\nhint: train.WithGroups has fast", []ParamGroup{{Name: "fast"}}},
+		{"group neck matches no parameter", []ParamGroup{{Name: "slow"}, {Name: "neck", Match: under("neck.")}}},
+		{"parameter group 0 has no name", []ParamGroup{{}}},
+		{`two parameter groups are called "a"`, []ParamGroup{{Name: "a"}, {Name: "a"}}},
 		{"must not be negative, got -1", []ParamGroup{{Name: "a", LRFactor: -1}}},
 		{"weight decay must not be negative", []ParamGroup{{Name: "a", WeightDecay: ptr(math.NaN())}}},
-		{"is frozen, so it has neither", []ParamGroup{{Name: "a", Frozen: true, LRFactor: 2}}},
+		{"is frozen, so it must not set", []ParamGroup{{Name: "a", Frozen: true, LRFactor: 2}}},
 	} {
 		tr, err := New(append(groupRun(t, 1, 1, 25, optim.Default(optim.SGD, 0)), WithGroups(c.groups...))...)
 		if err == nil {

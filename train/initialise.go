@@ -13,8 +13,8 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// initialise gives weights and states their first values: those of a checkpoint to go on from, of a file to start from, or of the
-// model's initialisers. Every rank computes or reads the same; rank 0's are sent to all, so that they cannot differ.
+// initialise sets the initial weights and states: from a checkpoint to resume, from a file, or from the model's initialisers. Every rank computes or
+// reads the same values; rank 0's are then broadcast, so that they cannot differ.
 func (t *Trainer) initialise(ctx context.Context) error {
 	resumed, err := t.resume(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *Trainer) initialise(ctx context.Context) error {
 	return t.eng.Broadcast(ctx, t.named()...)
 }
 
-// start fills weights and states from the initialisers of the model.
+// start fills weights and states from the model's initialisers.
 func (t *Trainer) start(ctx context.Context) error {
 	params := t.train.net.b.Params()
 	for i, w := range t.train.prog.Weights() {
@@ -88,7 +88,7 @@ func (t *Trainer) model() []tensor {
 	return out
 }
 
-// moments lists the optimizer's state. It has shape and layout of the weights.
+// moments lists the optimizer's state. It has the shape and layout of the weights.
 func (t *Trainer) moments() []tensor {
 	desc := map[string]npu.Desc{}
 	for _, w := range t.train.prog.Weights() {
@@ -101,8 +101,8 @@ func (t *Trainer) moments() []tensor {
 	return out
 }
 
-// named lists all that must be equal on all ranks: weights and optimizer state. Running statistics are not among them: they differ by design, each
-// rank has seen other samples.
+// named lists everything that must be equal on all ranks: weights and optimizer state. Running statistics differ by design, because each rank has
+// seen different samples.
 func (t *Trainer) named() []ddp.Named {
 	var out []ddp.Named
 	for _, x := range append(t.model()[:len(t.store.weights)], t.moments()...) {
@@ -115,7 +115,8 @@ func (t *Trainer) named() []ddp.Named {
 	return out
 }
 
-// initFrom reads weights by name. With InitPartial parameters that are missing or of another shape keep their start; that is said, name by name.
+// initFrom reads weights by name. With InitPartial, parameters that are missing or have another shape keep their initial values, and a warning names
+// them.
 func (t *Trainer) initFrom(ctx context.Context, path string) error {
 	open := t.cfg.Weights
 	if open == nil {
@@ -130,9 +131,9 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 	f := fitting(model, names, set.Shape, t.cfg.InitIgnore)
 	partial := t.cfg.InitPartial && len(f.kept) < len(model)
 	if faults := f.faults(partial); faults != "" {
-		hint := "model and weights must be the same network; for a new classifier set init_partial"
+		hint := "use weights of the same network; for a new classifier set init_partial"
 		if len(f.surplus) > 0 {
-			hint += "; what may be left out is named by init_ignore"
+			hint += "; to ignore tensors of the file, list them in init_ignore"
 		}
 		return t.misfit(path, names, faults, hint)
 	}
@@ -152,16 +153,16 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 		}
 	}
 	if len(f.kept) > 0 && t.comm.Rank() == 0 {
-		slog.Warn("not in the initial weights, started anew", "file", path, "parameters", strings.Join(shorten(f.kept, 12), " "))
+		slog.Warn("parameters missing from the initial weights start from the initialisers", "file", path, "parameters", strings.Join(shorten(f.kept, 12), " "))
 	}
 	t.sayIgnored(path, f.ignored)
 	return nil
 }
 
-// sayIgnored names the tensors of a file that are left out because the configuration allows it.
+// sayIgnored logs the tensors of a file that are ignored because the configuration allows it.
 func (t *Trainer) sayIgnored(file string, names []string) {
 	if len(names) > 0 && t.comm.Rank() == 0 {
-		slog.Warn("tensors that the model does not have are left out", "file", file, "count", len(names), "tensors", strings.Join(shorten(names, 12), " "))
+		slog.Warn("ignored tensors that the model does not have", "file", file, "count", len(names), "tensors", strings.Join(shorten(names, 12), " "))
 	}
 }
 

@@ -12,21 +12,21 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// Job is this process's place among the ranks of a job, and its connection to them. A program that is started under hcclrun, mpirun, torchrun or srun becomes a
-// rank with
+// Job is this process's place among the ranks of a job, and its connection to them. A program that is started by hcclrun, mpirun, torchrun or srun
+// becomes a rank with
 //
 //	job, err := train.Join(ctx)
 //	defer job.Close()
 //	t, err := train.New(train.WithJob(job), …)
 //
-// and runs alone, unchanged, when nobody started it so.
+// and runs alone, unchanged, if no launcher started it.
 type Job struct {
 	launch.Identity
 	launch.Placement
-	Comm comm.Communicator // nil for a process that is alone
+	Comm comm.Communicator // nil if this process is alone
 }
 
-// Join finds out who this process is (see package ddp/launch) and meets the other ranks.
+// Join determines the identity of this process (see package ddp/launch) and connects it to the other ranks.
 func Join(ctx context.Context) (*Job, error) {
 	id, err := launch.Self()
 	if err != nil {
@@ -35,7 +35,7 @@ func Join(ctx context.Context) (*Job, error) {
 	return JoinAs(ctx, id)
 }
 
-// JoinAs is Join for an identity that is already known.
+// JoinAs is like Join, for an identity that is already known.
 func JoinAs(ctx context.Context, id launch.Identity) (*Job, error) {
 	place, err := launch.Place(id, os.LookupEnv)
 	if err != nil {
@@ -48,15 +48,17 @@ func JoinAs(ctx context.Context, id launch.Identity) (*Job, error) {
 	return &Job{Identity: id, Placement: place, Comm: c}, nil
 }
 
-// Meet connects the ranks of a job: the part of Join for a program that places itself. nil for a process that is alone.
+// Meet connects the ranks of a job: the part of Join for a program that binds its own processors. It returns nil for a process that is alone.
 func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
 	switch {
 	case id.World == 1:
 		return nil, nil
 	case id.Nodes > 1:
-		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: this version joins ranks of one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
+		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf(
+			"%s: this version supports ranks on one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
 	}
-	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World, Late: func(missing []int) { slog.Warn(waiting(id, missing, os.LookupEnv)) }})
+	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World,
+		Late: func(missing []int) { slog.Warn(waiting(id, missing, os.LookupEnv)) }})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // code 124 by itself
 		return nil, err
@@ -66,13 +68,13 @@ func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
 	return c, nil
 }
 
-// waiting says what a rank waits for, who said that there are others, and what to do if there are none.
+// waiting says which ranks this rank waits for, what announced them, and what to do if they do not exist.
 func waiting(id launch.Identity, missing []int, lookup launch.Lookup) string {
-	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\nhint: that there are %d ranks is said by %s; to run alone, unset them or set GOTRAIN_LAUNCHER=none",
+	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\nhint: the environment announces %d ranks (%s); to run alone, unset these variables or set GOTRAIN_LAUNCHER=none",
 		id.Rank, id.World, missing, id.World, id.Said(lookup))
 }
 
-// Close leaves the job. Idempotent.
+// Close leaves the job. Close is idempotent.
 func (j *Job) Close() error {
 	if j.Comm == nil {
 		return nil
@@ -80,7 +82,7 @@ func (j *Job) Close() error {
 	return j.Comm.Close()
 }
 
-// WithJob makes the trainer a rank of a job: its peers, its index on this machine, its processors and threads.
+// WithJob makes the trainer a rank of a job: it sets its peers, its index on this machine, its processors and threads.
 func WithJob(j *Job) Option {
 	return func(c *Config) {
 		c.Comm, c.LocalRank, c.LocalSize, c.Node, c.CPUs = j.Comm, max(0, j.LocalRank), max(1, j.LocalWorld), max(0, j.NodeRank), j.CPUs

@@ -72,7 +72,7 @@ func TestWaitingNamesTheVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "rank 0 of 2 waits for ranks [1] to start\n" +
-		"hint: that there are 2 ranks is said by RANK=0, WORLD_SIZE=2, LOCAL_RANK=0; to run alone, unset them or set GOTRAIN_LAUNCHER=none"
+		"hint: the environment announces 2 ranks (RANK=0, WORLD_SIZE=2, LOCAL_RANK=0); to run alone, unset these variables or set GOTRAIN_LAUNCHER=none"
 	if got := waiting(id, []int{1}, lookup); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// Run trains to the end, or until Stop or an error. On one screen:
+// Run trains to the end, or until Stop or an error. In order:
 //
-//	open      device, model, plan, buckets, memory, weights (new, given, or those of a checkpoint), data
+//	open      device, model, plan, buckets, memory, weights (initialised, from a file, or from a checkpoint), data
 //	step      micro-batches forward and backward while buckets are reduced; one vote; one update
-//	save      when due, at the end, and when somebody asked to stop
-//	evaluate  when due, after the checkpoint, which a failure here does not cost: held-out samples, each exactly once over all ranks
+//	save      when due, at the end, and when a stop was requested
+//	evaluate  when due, after the checkpoint, so that a failure here loses nothing: held-out samples, each exactly once over all ranks
 //
-// The error of a run that was stopped is a *StopError (errors.Is(err, ErrStopped)); of any other error Run first tries to notify the other ranks.
+// A run that was stopped returns a *StopError (errors.Is(err, ErrStopped)); for any other error, Run first tries to notify the other ranks.
 func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	if err := t.use(); err != nil {
 		return res, err
@@ -30,7 +30,7 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		if res.Stopped {
 			return res, t.stopped(ctx)
 		}
-		if t.owed { // after the step before, or by the checkpoint that the run resumed from
+		if t.owed { // for the previous step, or for the checkpoint that the run resumed from
 			if res.Eval, res.Stopped, err = t.evaluate(ctx); err != nil {
 				return res, t.keep(ctx, err)
 			}
@@ -73,17 +73,17 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	}
 }
 
-// use lets Run or Evaluate be called once. From then on a console that nobody reads does not end the process.
+// use lets Run or Evaluate be called once. From then on a closed console does not end the process.
 func (t *Trainer) use() error {
 	launch.OutliveReaders()
 	if t.used.Swap(true) {
-		return fmt.Errorf("train: a Trainer runs once\nhint: make another one with New")
+		return fmt.Errorf("train: a Trainer can run only once\nhint: make another one with New")
 	}
 	return nil
 }
 
-// due says whether something that happens every n steps, or every -n epochs, happens now. Epochs are those of the data: with accumulation they need not
-// end with a whole number of steps.
+// due reports whether something that happens every n steps, or every -n epochs, happens now. Epochs are those of the data: with accumulation they
+// need not contain a whole number of steps.
 func (t *Trainer) due(n int) bool {
 	if n < 0 {
 		return t.at.Epoch/-n > t.before/-n

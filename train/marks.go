@@ -7,11 +7,11 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// marks are events on the compute stream that tell where the time of a step went, in the device's own clock.
+// marks are events on the compute stream that measure, in the device's own clock, where the time of a step is spent.
 type marks struct {
 	begin, backward, end npu.Event
-	ready                []npu.Event // by bucket: its gradients are complete; the engine waits for it
-	before, after        []npu.Event // by bucket: around what the optimizer does with it
+	ready                []npu.Event // by bucket: its gradients are complete; the engine waits for this
+	before, after        []npu.Event // by bucket: around its optimizer work
 }
 
 func newMarks(dev npu.Device, buckets int) (m marks, err error) {
@@ -32,8 +32,8 @@ func newMarks(dev npu.Device, buckets int) (m marks, err error) {
 	return m, nil
 }
 
-// times reads the marks of a step that was synchronised: how long the stream computed until the end of the backward pass, how
-// long it stood idle for buckets after that, and how long it was at work in all.
+// times reads the marks of a step that was synchronised: how long the stream computed until the end of the backward pass, how long it then idled
+// waiting for buckets, and how long it was busy in total.
 func (m *marks) times() (compute, exposed, busy time.Duration) {
 	compute = m.backward.At() - m.begin.At()
 	last := m.backward.At()

@@ -8,20 +8,20 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// store is where parameters and running statistics live on the device. Parameters stand in the order and at the offsets of the gradient
-// buckets, so that an optimizer steps a whole bucket as flat memory.
+// store holds parameters and running statistics on the device. Parameters are stored in the order and at the offsets of the gradient buckets, so that
+// the optimizer updates a whole bucket as flat memory.
 type store struct {
 	bufs    []npu.Buffer
 	weights []npu.Ptr // by weight of the program
 	states  []npu.Ptr // by state of the program, in one buffer
-	before  npu.Ptr   // what they were before the step under way
-	each    int64     // bytes of all states together
-	changed bool      // the states may not be what before holds: its copy was made, and what came after it may have run
+	before  npu.Ptr   // their values before the current step
+	each    int64     // total bytes of all states
+	changed bool      // the states may differ from the copy in before: it was made, and later work may have run
 	made    func() error
 	bytes   int64
 }
 
-// slot says where a weight's gradient lies.
+// slot is the place of a weight's gradient.
 type slot struct {
 	bucket int
 	offset int64 // bytes
@@ -37,7 +37,7 @@ func (s *store) alloc(dev npu.Device, n int64, what string) (npu.Ptr, error) {
 	return npu.Ptr{Buf: b}, nil
 }
 
-// newStore allocates memory for the program's weights and states. slots has the place of each weight that is trained; the others get memory of their own.
+// newStore allocates memory for the program's weights and states. slots has the place of each trained weight; the others get separate memory.
 func newStore(dev npu.Device, p *graph.Program, slots map[int]slot, bucketBytes []int64) (*store, error) {
 	s := &store{}
 	flat := make([]npu.Ptr, len(bucketBytes))
@@ -81,10 +81,10 @@ func newStore(dev npu.Device, p *graph.Program, slots map[int]slot, bucketBytes 
 	return s, nil
 }
 
-// aligned is n rounded up to what every kernel takes.
+// aligned rounds n up to an alignment that suits every kernel.
 func aligned(n int64) int64 { return (n + plan.Align - 1) / plan.Align * plan.Align }
 
-// remember enqueues a copy of all states, which a step changes before anybody knows whether it will be complete. The stream must be idle.
+// remember enqueues a copy of all states, because a step changes them before it is known to complete. The stream must be idle.
 func (s *store) remember(stream npu.Stream) error {
 	if s.each == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (s *store) remember(stream npu.Stream) error {
 	return stream.Do(s.made)
 }
 
-// recall enqueues the way back, where a stream that passed over work has not passed over the copy already, and so over the rest. The stream must be idle.
+// recall enqueues the reverse copy, unless the stream skipped the first copy and hence everything after it. The stream must be idle.
 func (s *store) recall(stream npu.Stream) error {
 	if !s.changed {
 		return nil
@@ -126,7 +126,7 @@ func (t *Trainer) memory(p *pass) (m graph.Memory, err error) {
 		switch {
 		case err != nil:
 		case !ok:
-			err = fmt.Errorf("train: the evaluation network has the %s %q, which the training network has not", what, name)
+			err = fmt.Errorf("train: the evaluation network has the %s %q, which the training network lacks", what, name)
 		case !x.desc.Equal(d):
 			err = fmt.Errorf("train: the %s %q is %v in the evaluation network and %v in the training network", what, name, d, x.desc)
 		}
@@ -140,7 +140,7 @@ func (t *Trainer) memory(p *pass) (m graph.Memory, err error) {
 	}
 	m.Scratch = npu.Ptr{Buf: t.scratch}
 	if err != nil {
-		err = fmt.Errorf("%w\nhint: the model must add the same parameters whether Builder.Training or not", err)
+		err = fmt.Errorf("%w\nhint: add the same parameters in the model for both values of Builder.Training", err)
 	}
 	return m, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gotrain/gotrain/graph"
 )
 
-// take waits for the next batch and enqueues its copies. In a step that is abandoned nobody needs it.
+// take waits for the next batch and enqueues its copies. An abandoned step does not need it.
 func (t *Trainer) take(ctx context.Context, r *report) error {
 	b, err := t.loader.Next(ctx)
 	switch {
@@ -28,13 +28,14 @@ func (t *Trainer) take(ctx context.Context, r *report) error {
 	return t.train.copyIn(t.stream, b)
 }
 
-// microStep enqueues one micro-batch. Gradients of the last one leave in buckets as they become ready. waiting is the context of waits that Abandon ends.
+// microStep enqueues one micro-batch. Gradients of the last one are reduced in buckets as they become ready. Abandon cancels the waits that use
+// waiting.
 func (t *Trainer) microStep(ctx, waiting context.Context, m int, r *report) error {
 	if m == 0 {
 		t.micro, t.valid = t.micro[:0], t.valid[:0]
 	}
 	if len(t.micro) >= maxHeld {
-		if err := t.stream.Sync(ctx); err != nil { // host waits for device: the loader has no further batch to lend
+		if err := t.stream.Sync(ctx); err != nil { // host waits for device: all batches of the loader are in use
 			return t.where(err)
 		}
 		t.release()
@@ -70,8 +71,8 @@ const maxHeld = 2
 
 // scalars sets the loss scale and the dropout seed of a micro-batch.
 func (t *Trainer) scalars(m int) error {
-	if m == 0 && !t.train.scale.IsNil() { // it stays for the whole step, and the copy of one micro-batch may still be pending in the next
-		// The loss is a sum; dividing by the usual count keeps gradients of the size that people expect. The exact count comes at the end.
+	if m == 0 && !t.train.scale.IsNil() { // set once per step, because the copy may still be pending in the next micro-batch
+		// The loss is a sum; dividing by the usual count keeps gradients at their customary scale. The exact count is applied at the end.
 		t.hostScale[0] = float32(t.scaler.Scale() / t.usualCount())
 		if err := t.stream.CopyIn(t.train.scale, bytesOf(&t.hostScale[0])); err != nil {
 			return err
@@ -83,7 +84,7 @@ func (t *Trainer) scalars(m int) error {
 	for len(t.hostSeed) <= m {
 		t.hostSeed = append(t.hostSeed, new(int64))
 	}
-	// A function of place alone: a resumed run drops the same, and ranks drop differently.
+	// Depends on position only: a resumed run drops the same elements, and ranks drop different ones.
 	*t.hostSeed[m] = int64(mix(t.cfg.Seed, uint64(t.step), uint64(m*t.comm.Size()+t.comm.Rank())))
 	return t.stream.CopyIn(t.train.seed, bytesOf(t.hostSeed[m]))
 }
@@ -102,7 +103,7 @@ func mix(a, b, c uint64) uint64 {
 	return z
 }
 
-// usualCount is the number of items of a step in which every batch is full. It is the same on all ranks.
+// usualCount is the number of items in a step whose batches are all full. It is the same on all ranks.
 func (t *Trainer) usualCount() float64 {
 	return float64(t.cfg.Batch * t.cfg.Accumulate * t.comm.Size() * t.train.net.items.perSample())
 }

@@ -11,30 +11,30 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// Model adds a network to a builder and says what to train on. It is called once for the training graph and once for
-// the evaluation graph (b.Training tells which); it must add the same parameters both times. Errors stay in the builder.
+// Model adds a network to a builder and returns what to train on. It is called once for the training graph and once for the evaluation graph (see
+// b.Training); it must add the same parameters both times. Errors stay in the builder.
 type Model func(b *graph.Builder, in Inputs) Outputs
 
 // Inputs are the fields of a batch by the name that the data source gave them, the batch dimension first.
 type Inputs map[string]*graph.Node
 
-// Outputs are what a model computes from one micro-batch. All are scalars, and all are sums over its items, because the
-// trainer divides once, by the count over all micro-batches and ranks: then neither padding nor a short batch shifts the mean.
+// Outputs are what a model computes from one micro-batch. All are scalars, and all are sums over its items, because the trainer divides once, by the
+// count over all micro-batches and ranks: neither padding nor a short batch then biases the mean.
 type Outputs struct {
 	Loss  *graph.Node
 	Count *graph.Node // items that the loss sums over; nil means the rows of the batch
-	// Items are what Count counts. The zero value is samples, one a row.
+	// Items describes what Count counts. The zero value means samples, one per row.
 	Items Items
-	// Metrics are reported divided by the count, such as "top1": the number of rows whose label is the likeliest class.
+	// Metrics are reported divided by the count. An example is "top1": the number of rows whose label is the most likely class.
 	Metrics map[string]*graph.Node
 }
 
-// Items say what a loss is summed over.
+// Items describes what a loss is summed over.
 type Items struct {
 	Name      string // plural, such as "tokens"; "" is "samples"
 	Short     string // for rates, such as "tok"; "" is Name
-	PerSample int    // how many a full row of a batch has; 0 is 1
-	// Likelihood: the loss is a negative log-likelihood, and evaluations report its exponential, the perplexity.
+	PerSample int    // how many a full row of a batch has; 0 means 1
+	// Likelihood means that the loss is a negative log-likelihood. Evaluations then report its exponential, the perplexity.
 	Likelihood bool
 }
 
@@ -57,11 +57,11 @@ func metricNames(o Outputs) []string { return slices.Sorted(maps.Keys(o.Metrics)
 type network struct {
 	b       *graph.Builder
 	metrics []string
-	counted bool // the model counts its items itself
+	counted bool // the model counts its own items
 	items   Items
 }
 
-// build runs the model for batches of the given fields.
+// build runs the model for batches with the given fields.
 func build(m Model, fields []data.Field, batch int, training bool, opts []graph.Option) (*network, error) {
 	opts = slices.Clone(opts)
 	if !training {
@@ -75,7 +75,7 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	out := m(b, in)
 	if err := b.Err(); err != nil {
 		if errors.Is(err, graph.ErrNil) {
-			err = fmt.Errorf("%w\nhint: the inputs of this model are the fields of a batch: %s", err, fieldList(fields))
+			err = fmt.Errorf("%w\nhint: use the fields of a batch as the inputs of the model: %s", err, fieldList(fields))
 		}
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	}
 	for _, name := range n.metrics {
 		if name == lossOut || name == countOut {
-			return nil, fmt.Errorf("train: a metric cannot be called %q", name)
+			return nil, fmt.Errorf("train: the metric name %q is reserved", name)
 		}
 		b.Output(name, out.Metrics[name])
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// Option changes a Config; see its fields for meaning and defaults.
+// Option changes a Config. The fields of Config document meaning and defaults.
 type Option func(*Config)
 
-// WithConfig starts from a whole Config; options after it change it.
+// WithConfig sets the whole Config; later options change it.
 func WithConfig(c Config) Option { return func(d *Config) { *d = c } }
 
 // WithName names the run.
@@ -26,7 +26,7 @@ func WithData(src data.Source, batch int) Option {
 	return func(c *Config) { c.Data, c.Batch = src, batch }
 }
 
-// WithEval sets the held-out samples; every says after how many steps to evaluate (0: at the end, -1: after every epoch).
+// WithEval sets the held-out samples and the number of steps between evaluations (0: only at the end, -1: after every epoch).
 func WithEval(src data.Source, every int) Option {
 	return func(c *Config) { c.Eval, c.EvalEvery = src, every }
 }
@@ -37,22 +37,22 @@ func WithSteps(n int) Option { return func(c *Config) { c.Steps = n } }
 // WithEpochs sets the length in passes over the training samples.
 func WithEpochs(n float64) Option { return func(c *Config) { c.Epochs, c.Steps = n, 0 } }
 
-// WithOptimizer sets the rule.
+// WithOptimizer sets the optimizer.
 func WithOptimizer(o optim.Config) Option { return func(c *Config) { c.Optim = o } }
 
-// WithGroups gives sets of parameters a learning rate or decay of their own, or freezes them.
+// WithGroups gives sets of parameters their own learning rate or decay, or freezes them.
 func WithGroups(groups ...ParamGroup) Option { return func(c *Config) { c.Groups = groups } }
 
 // WithLR sets a constant learning rate.
 func WithLR(lr float64) Option { return WithSchedule(ConstantLR(lr)) }
 
-// WithSchedule sets the learning rate over time.
+// WithSchedule sets the learning-rate schedule.
 func WithSchedule(s Schedule) Option { return func(c *Config) { c.Schedule = s } }
 
 // WithClipNorm limits the global gradient norm.
 func WithClipNorm(limit float64) Option { return func(c *Config) { c.ClipNorm = limit } }
 
-// WithAccumulate makes a step of n micro-batches.
+// WithAccumulate sets the number of micro-batches per step.
 func WithAccumulate(n int) Option { return func(c *Config) { c.Accumulate = n } }
 
 // WithCompute sets the dtype of activations.
@@ -66,10 +66,10 @@ func WithDevice(family string, threads int) Option {
 // WithComm joins this rank with others.
 func WithComm(m comm.Communicator) Option { return func(c *Config) { c.Comm = m } }
 
-// WithSeed sets the seed of weights, order and augmentation.
+// WithSeed sets the seed of weights, sample order and augmentation.
 func WithSeed(s uint64) Option { return func(c *Config) { c.Seed = s } }
 
-// WithCheckpoints saves to dir every n steps (0: only at the end and when stopped), and goes on from there if something is there.
+// WithCheckpoints saves to dir every n steps (0: only at the end and when stopped), and resumes from the newest checkpoint there, if any.
 func WithCheckpoints(dir string, every int) Option {
 	return func(c *Config) { c.SaveDir, c.SaveEvery, c.Resume = dir, every, true }
 }
@@ -79,7 +79,7 @@ func WithSinks(s ...telemetry.Sink) Option {
 	return func(c *Config) { c.Sinks = append(c.Sinks, s...) }
 }
 
-// WithGraph adds options of both networks' builders: graph.AllowUnreached, graph.Salt.
+// WithGraph adds builder options to both networks: graph.AllowUnreached, graph.Salt.
 func WithGraph(o ...graph.Option) Option {
 	return func(c *Config) { c.Graph = append(c.Graph, o...) }
 }

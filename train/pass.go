@@ -17,12 +17,12 @@ type pass struct {
 	net    *network
 	prog   *graph.Program
 	rows   int
-	in     []npu.Ptr      // by field of the source; nil where the network does not read it
-	scale  npu.Ptr        // the loss scale, nil where there is none
-	seed   npu.Ptr        // the dropout seed, nil where there is none
+	in     []npu.Ptr      // by field of the source; nil if the network does not read it
+	scale  npu.Ptr        // the loss scale, nil if unused
+	seed   npu.Ptr        // the dropout seed, nil if unused
 	out    []outPtr       // loss, count (if counted), metrics
 	host   []byte         // room for one copy of the outputs per micro-batch, 8 bytes each
-	bounds []*graph.Bound // by field: what it may hold; nil: anything
+	bounds []*graph.Bound // by field: its allowed values; nil: any
 	ready  npu.Event      // outputs have reached the host
 }
 
@@ -37,7 +37,7 @@ type sums struct {
 	metrics     []float64
 }
 
-// finite says whether every sum is a number and below infinity.
+// finite reports whether every sum is finite.
 func (s *sums) finite() bool {
 	return !slices.ContainsFunc(append([]float64{s.loss, s.count}, s.metrics...), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 }
@@ -46,7 +46,7 @@ func newPass(net *network, prog *graph.Program, rows int) *pass {
 	return &pass{net: net, prog: prog, rows: rows}
 }
 
-// wire finds the memory of inputs and outputs, once the program is bound.
+// wire looks up the memory of inputs and outputs, once the program is bound.
 func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
 	read := false
 	for _, f := range fields {
@@ -55,7 +55,7 @@ func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
 		read = read || ok
 	}
 	if !read {
-		return fmt.Errorf("train: the model reads none of the fields of the data source\nhint: take them from Inputs by name: %s", fieldList(fields))
+		return fmt.Errorf("train: the model reads none of the fields of the data source\nhint: read them from Inputs by name: %s", fieldList(fields))
 	}
 	p.findBounds(fields)
 	p.scale, _, _ = p.prog.Input(graph.LossScaleInput)
@@ -77,7 +77,7 @@ func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
 	return err
 }
 
-// copyIn enqueues the fields of a batch. The batch may be released once these copies ran.
+// copyIn enqueues copies of the fields of a batch. The batch may be released once they have run.
 func (p *pass) copyIn(s npu.Stream, b *data.Batch) error {
 	for i, at := range p.in {
 		if at.IsNil() {
@@ -101,13 +101,13 @@ func (p *pass) copyOut(s npu.Stream, m int) error {
 	return nil
 }
 
-// value is output i of micro-batch m: 0 is the loss.
+// value is output i of micro-batch m; output 0 is the loss.
 func (p *pass) value(m, i int) float64 {
 	at := (m*len(p.out) + i) * 8
 	return float64(math.Float32frombits(binary.NativeEndian.Uint32(p.host[at:])))
 }
 
-// add sums the outputs of micro-batch m, which had valid rows that count.
+// add adds the outputs of micro-batch m, of which valid rows count.
 func (p *pass) add(to *sums, m, valid int) {
 	to.loss += p.value(m, 0)
 	next := 1
@@ -125,12 +125,13 @@ func (p *pass) add(to *sums, m, valid int) {
 	}
 }
 
-// whole checks that a batch needs no mask, for a model that does not count its items.
+// whole checks that a batch is full, for a model that does not count its own items.
 func (p *pass) whole(b *data.Batch) error {
 	if b.Valid == p.rows || p.net.counted {
 		return nil
 	}
-	return fmt.Errorf("train: a batch has %d of %d rows, but the model does not say how many items its loss sums over\nhint: set Outputs.Count, or choose a batch that divides the data", b.Valid, p.rows)
+	return fmt.Errorf("train: a batch has %d of %d rows, but the model does not say how many items its loss sums over\n"+
+		"hint: set Outputs.Count, or choose a batch size that divides the number of samples", b.Valid, p.rows)
 }
 
 func (p *pass) close() error {

@@ -8,15 +8,15 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// progress is how long a run is and where it stands. A run that is measured in epochs stands at a place in the data; how many steps it has behind it says
-// nothing about that once ranks, batch, accumulation or the amount of data have changed.
+// progress is the length of a run and its position. The position of a run measured in epochs is a place in the data; its number of steps says nothing
+// about that once ranks, batch, accumulation or the amount of data have changed.
 type progress struct {
-	whole int // steps of the whole run, had all of it the present division
-	total int // number of the last step: those done, and those that are left
-	shift int // what is added to a step to find its place in the schedule, which is made for whole
+	whole int // steps of the whole run under the present division of the data
+	total int // number of the last step: steps done plus steps left
+	shift int // added to a step to find its place in the schedule, which is made for whole
 }
 
-// newProgress is that of a run from its beginning. A length in steps counts updates, whatever their batch.
+// newProgress is the progress of a new run. A length in steps counts updates of any batch size.
 func newProgress(s data.Sampler, accumulate, steps int, epochs float64) progress {
 	whole := steps
 	if whole == 0 {
@@ -25,16 +25,17 @@ func newProgress(s data.Sampler, accumulate, steps int, epochs float64) progress
 	return progress{whole: whole, total: whole}
 }
 
-// from is the progress of a run in epochs that goes on after step at a place in the data. What is left is the rest of the data, cut by the present division; the
-// schedule goes on at the same part of the run. Where the division is the one of all steps before, nothing changes.
+// from is the progress of a run in epochs that resumes after step at a place in the data. The rest of the data is divided anew; the schedule
+// continues at the same fraction of the run. If the division has not changed since the start, nothing changes.
 func (p progress) from(s data.Sampler, at data.State, accumulate, step int) progress {
 	batches := s.Batches()
 	done := at.Epoch*batches + batches - s.BatchesFrom(at.Consumed)
-	asIf := (2*done + accumulate) / (2 * accumulate) // steps of the present division that reach as far, rounded
+	asIf := (2*done + accumulate) / (2 * accumulate) // steps of the present division up to here, rounded
 	return progress{whole: p.whole, total: step + max(0, p.whole-asIf), shift: asIf - step}
 }
 
-// fitted moves a place to a data set of another size: the same part of the same epoch. Where the size is not known from which it comes, the count stays as far as it can.
+// fitted maps a position to a data set of another size: the same fraction of the same epoch. If the old size is unknown, the count is kept as far as
+// possible.
 func fitted(at data.State, was, is int) data.State {
 	switch {
 	case was > 0 && was != is:
@@ -45,7 +46,7 @@ func fitted(at data.State, was, is int) data.State {
 	return at
 }
 
-// seek goes to the place of a checkpoint and works out anew what is left.
+// seek moves to the position of a checkpoint and recomputes what is left.
 func (t *Trainer) seek(st checkpoint.State, at data.State) error {
 	t.step, t.samples = int(st.Step), st.Samples
 	if t.evaluating {
@@ -62,10 +63,10 @@ func (t *Trainer) seek(st checkpoint.State, at data.State) error {
 	return nil
 }
 
-// lr is the learning rate of the step under way.
+// lr is the learning rate of the current step.
 func (t *Trainer) lr() float64 { return t.sched.LR(t.step + t.shift) }
 
-// found says in one line where a resumed run stands, what changed, and what is left.
+// found describes in one line where a resumed run stands, what changed, and what is left.
 func (t *Trainer) found(st checkpoint.State) string {
 	out := fmt.Sprintf("resumed at step %d of %d", t.step, t.total)
 	if t.cfg.Steps == 0 {
@@ -75,7 +76,7 @@ func (t *Trainer) found(st checkpoint.State) string {
 		out += fmt.Sprintf("; batch %d -> %d", was, is)
 	}
 	if was, is := int(st.DataSamples), t.cfg.Data.Len(); was > 0 && was != is {
-		out += fmt.Sprintf("; data %d -> %d samples, in another order", was, is)
+		out += fmt.Sprintf("; data %d -> %d samples, in a different order", was, is)
 	}
 	left := max(0, t.total-t.step)
 	if left == 0 {
@@ -87,8 +88,8 @@ func (t *Trainer) found(st checkpoint.State) string {
 	return out + fmt.Sprintf(": %d steps left", left)
 }
 
-// globalBatch is the number of samples of a step over all ranks.
+// globalBatch is the number of samples per step over all ranks.
 func (t *Trainer) globalBatch() int { return t.cfg.Batch * t.cfg.Accumulate * t.comm.Size() }
 
-// short prints at most two decimals.
+// short formats v with at most two decimals.
 func short(v float64) string { return strconv.FormatFloat(float64(int64(v*100+0.5))/100, 'f', -1, 64) }

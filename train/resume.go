@@ -15,7 +15,8 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// resume goes on from a checkpoint where the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose differently.
+// resume continues from a checkpoint if the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose
+// differently.
 func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	ck, err := t.choose(ctx)
 	if ck == nil || err != nil {
@@ -34,7 +35,7 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// choose opens the checkpoint to go on from; nil where the run starts anew.
+// choose opens the checkpoint to resume from; nil if the run starts from the beginning.
 func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	store, must := t.saver, false
 	switch from := t.cfg.ResumeFrom; {
@@ -56,7 +57,7 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	if t.comm.Rank() == 0 {
 		ck, rep, err := store.Latest(ctx)
 		if err != nil && (must || !errors.Is(err, checkpoint.ErrNone)) {
-			return nil, launch.WithCode(launch.ExitNoInput, err) // Run tells the others, who wait in tell
+			return nil, launch.WithCode(launch.ExitNoInput, err) // Run notifies the others, which wait in tell
 		}
 		if rep.FellBack() {
 			slog.Warn(strings.TrimSpace(rep.String()))
@@ -75,7 +76,7 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	return store.Open(ctx, name) // rank 0 has verified it, byte by byte
 }
 
-// restore sets everything from a checkpoint.
+// restore sets the whole state from a checkpoint.
 func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error {
 	st := ck.State
 	if err := t.checkClasses(st); err != nil {
@@ -100,7 +101,7 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 	}
 	var at data.State
 	if err := json.Unmarshal(st.Sampler, &at); err != nil {
-		return fmt.Errorf("place in the data: %w", err)
+		return fmt.Errorf("position in the data: %w", err)
 	}
 	if err := t.seek(st, at); err != nil {
 		return err
@@ -112,31 +113,32 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 	if st.Metrics != nil {
 		t.lastEv, t.evaluated = st.Metrics, t.step
 	}
-	// The evaluation comes after the checkpoint: a run that ended in between owes it.
+	// The evaluation follows the checkpoint: a run that ended in between still has to do it.
 	t.owed = t.eval != nil && t.evaluated != t.step && (st.EvaluationDue || t.step >= t.total)
 	t.warnChanged(st)
 	return t.compareSettings(st)
 }
 
-// warnChanged says which guarantees no longer hold when a run goes on in another setting.
+// warnChanged reports which guarantees no longer hold when a run resumes with other settings.
 func (t *Trainer) warnChanged(st checkpoint.State) {
 	if t.comm.Rank() != 0 || t.evaluating {
 		return
 	}
 	if st.World != t.comm.Size() || st.MicroBatch != t.cfg.Batch || st.Accumulation != t.cfg.Accumulate {
-		slog.Warn("resumed with another division of the batch: the samples go on in the same order, losses agree to rounding and not to the bit",
-			"was", fmt.Sprintf("%d ranks × %d × %d", st.World, st.MicroBatch, st.Accumulation), "is", fmt.Sprintf("%d ranks × %d × %d", t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate))
+		slog.Warn("resumed with another division of the batch: samples continue in the same order, but losses agree to rounding, not bit by bit",
+			"was", fmt.Sprintf("%d ranks × %d × %d", st.World, st.MicroBatch, st.Accumulation),
+			"is", fmt.Sprintf("%d ranks × %d × %d", t.comm.Size(), t.cfg.Batch, t.cfg.Accumulate))
 	}
 }
 
-// read sets tensors from a file of the checkpoint.
+// read loads tensors from a file of the checkpoint.
 func (t *Trainer) read(ctx context.Context, ck *checkpoint.Checkpoint, file string, ts []tensor) error {
 	f := ck.File(file)
 	if f == nil && len(ts) == 0 {
 		return nil
 	}
 	if f == nil {
-		return fmt.Errorf("it has no %s\nhint: was it made with another optimizer?", file)
+		return fmt.Errorf("the checkpoint has no %s\nhint: check whether it was made with another optimizer", file)
 	}
 	var names []string
 	for _, x := range f.Tensors() {
@@ -147,7 +149,7 @@ func (t *Trainer) read(ctx context.Context, ck *checkpoint.Checkpoint, file stri
 		return intsOf(s.Shape), ok
 	}, t.cfg.InitIgnore)
 	if faults := fit.faults(false); faults != "" {
-		return t.misfit(file, names, faults, "model and optimizer must be those of the checkpoint; to start from its weights alone use init_from")
+		return t.misfit(file, names, faults, "use the model and optimizer of the checkpoint; to start from its weights alone use init_from")
 	}
 	t.sayIgnored(file, fit.ignored)
 	for _, x := range ts {

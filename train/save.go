@@ -19,12 +19,12 @@ import (
 	"github.com/gotrain/gotrain/train/dirlock"
 )
 
-// save writes a checkpoint: rank 0 writes, and the others wait for its word. A full disk, or any other trouble with storage, is a warning: the older checkpoints are untouched and
-// training continues; with must it is an error, for then nothing will come after.
+// save writes a checkpoint: rank 0 writes, and the others wait for its result. A full disk, or any other storage failure, is a warning: the older
+// checkpoints are untouched and training continues. With must it is an error, because no later save will make up for it.
 func (t *Trainer) save(ctx context.Context, must bool) error {
 	if t.saver == nil {
 		if must && t.step < t.total && t.comm.Rank() == 0 {
-			slog.Warn("there is no directory for checkpoints: nothing is saved", "step", t.step)
+			slog.Warn("checkpoints have no directory: nothing is saved", "step", t.step)
 		}
 		return nil
 	}
@@ -59,7 +59,10 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 		failed = launch.WithBlame(fmt.Errorf("train: rank 0 could not write the checkpoint of step %d", t.step), 0)
 	}
 	if len(v.NonFinite) > 0 {
-		return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the weights are beyond repair, and are not saved: %w\nhint: older checkpoints are good; lower the learning rate, lengthen the warm-up, or limit the gradient norm", t.comm.Rank(), t.step, failed))
+		return launch.WithCode(launch.ExitNumerics, fmt.Errorf(
+			"train: rank %d step %d: the weights are not finite and are not saved: %w\n"+
+				"hint: resume from the newest checkpoint, which is good, and lower the learning rate, lengthen the warm-up, or limit the gradient norm",
+			t.comm.Rank(), t.step, failed))
 	}
 	if errors.Is(failed, dirlock.ErrLost) {
 		return launch.WithCode(launch.ExitInUse, failed)
@@ -67,11 +70,11 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	if must {
 		return launch.WithCode(launch.ExitStorage, failed)
 	}
-	slog.Error("checkpoint failed; the older ones are untouched and training continues", "step", t.step, "reason", failed)
+	slog.Error("checkpoint failed; older ones are untouched and training continues", "step", t.step, "reason", failed)
 	return nil
 }
 
-// errNotFinite is why weights are not saved: going on from them would be of no use to anybody, and the last good checkpoint might be rotated away.
+// errNotFinite is why weights are not saved: resuming from them is useless, and saving them might rotate the last good checkpoint away.
 var errNotFinite = errors.New("holds a number that is not finite")
 
 func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Content {
@@ -130,7 +133,8 @@ func int64s(s npu.Shape) []int64 {
 	return out
 }
 
-// write streams one tensor in the plain layout; with finite it must hold good numbers. The host is little-endian like the file, or package safetensors would refuse to build.
+// write streams one tensor in the plain layout; with finite, all its values must be finite. The host must be little-endian like the file; package
+// safetensors does not build otherwise.
 func (t *Trainer) write(ctx context.Context, x tensor, w io.Writer, finite bool) error {
 	if n := int(x.desc.PlainBytes()); cap(t.hostTensor) < n {
 		t.hostTensor = make([]byte, n)
@@ -146,5 +150,5 @@ func (t *Trainer) write(ctx context.Context, x tensor, w io.Writer, finite bool)
 	return err
 }
 
-// notFinite looks at the exponent: it is all ones in infinities and in what is not a number.
+// notFinite tests the exponent: all ones in infinities and NaN.
 func notFinite(v float32) bool { return math.Float32bits(v)&0x7f800000 == 0x7f800000 }

@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
-// changes lists the settings that differ from those of a checkpoint, "key: old -> new". A checkpoint from before they were kept one by one has a single line of them.
+// changes lists the settings that differ from those of a checkpoint, as "key: old -> new". Older checkpoints store all settings in a single line.
 func (t *Trainer) changes(st checkpoint.State) []string {
 	var out []string
 	if st.Settings == nil || t.cfg.Settings == nil {
@@ -39,10 +39,11 @@ func orNone(s string) string {
 	return s
 }
 
-// lengthKeys say how long a run is. A finished run may be asked for less than it did.
+// lengthKeys are the settings for the length of a run. A finished run may be given a shorter one.
 var lengthKeys = []string{"run.steps", "run.epochs"}
 
-// compareSettings says which settings are others than those of the checkpoint. Where nothing is left to train they could have no effect, and that is an error.
+// compareSettings reports the settings that differ from those of the checkpoint. If nothing is left to train they could have no effect, and that is
+// an error.
 func (t *Trainer) compareSettings(st checkpoint.State) error {
 	if t.evaluating {
 		return nil
@@ -57,12 +58,13 @@ func (t *Trainer) compareSettings(st checkpoint.State) error {
 			return slices.Contains(lengthKeys, key)
 		})
 		if len(void) > 0 {
-			return launch.WithCode(launch.ExitRecipe, errors.New("this run is finished, and these settings are not those it was made with: "+strings.Join(void, "; ")+
-				"\nhint: another output_dir makes another run; more steps or epochs let this one continue; checkpoint.resume = \"none\" trains anew"))
+			return launch.WithCode(launch.ExitRecipe, errors.New(
+				"this run is finished, and these settings differ from those it was trained with: "+strings.Join(void, "; ")+
+					"\nhint: choose another output_dir for another run, set more steps or epochs to continue this one, or set checkpoint.resume = \"none\" to start over"))
 		}
 	}
 	if len(changes) > 0 && t.comm.Rank() == 0 {
-		slog.Warn("resumed with other settings: " + strings.Join(changes, "; "))
+		slog.Warn("resumed with changed settings: " + strings.Join(changes, "; "))
 	}
 	return nil
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// A finished run that is started again does nothing; with other settings, which could have no effect, it is an error that lists each one. A longer run continues with them.
+// A finished run that is started again does nothing; with other settings, which could have no effect, it is an error that lists each one. A
+// longer run continues with them.
 func TestFinishedRunWithOtherSettings(t *testing.T) {
 	dir := t.TempDir()
 	run := func(steps int, settings map[string]string) error {
@@ -25,7 +26,7 @@ func TestFinishedRunWithOtherSettings(t *testing.T) {
 	}{
 		{3, first, ""},
 		{3, first, ""},
-		{3, map[string]string{"optim.lr": "0.2", "model.init_from": "w", "run.steps": "3"}, "model.init_from: (none) -> w; optim.lr: 0.1 -> 0.2\nhint: another output_dir"},
+		{3, map[string]string{"optim.lr": "0.2", "model.init_from": "w", "run.steps": "3"}, "model.init_from: (none) -> w; optim.lr: 0.1 -> 0.2\nhint: choose another output_dir"},
 		{2, map[string]string{"optim.lr": "0.1", "model.init_from": "", "run.steps": "2"}, ""},
 		{4, map[string]string{"optim.lr": "0.2", "model.init_from": "", "run.steps": "4"}, ""},
 		{4, map[string]string{"optim.lr": "0.2", "model.init_from": "", "run.steps": "4"}, ""},

@@ -9,14 +9,14 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// statistics are the running statistics of all ranks. They differ, since each rank saw other samples: a run that goes on must find each
-// rank's own, or it would not be bit-equal; evaluation and export use their mean, as timm's --dist-bn reduce does.
+// statistics are the running statistics of all ranks. They differ, because each rank saw different samples: a resumed run must restore each rank's
+// own to be bit-equal; evaluation and export use their mean, as timm's --dist-bn reduce does.
 type statistics struct {
-	mean  map[string][]byte // by state
+	mean  map[string][]byte // by name of the state
 	ranks map[string][]byte // by rankState; nil for a single rank
 }
 
-// gather brings the running statistics of all ranks to all ranks.
+// gather collects the running statistics of all ranks on all ranks.
 func (t *Trainer) gather(ctx context.Context) (statistics, error) {
 	w, states := t.comm.Size(), t.train.prog.States()
 	var total int64

@@ -11,14 +11,14 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// report is what one step was.
+// report describes one step.
 type report struct {
 	loss, count float64 // over all ranks
 	metrics     []float64
 	lr, norm    float64 // norm NaN: not measured
 	skipped     bool
 	stop        bool
-	abandoned   bool // nothing of it lasts
+	abandoned   bool // it has no lasting effect
 	total       time.Duration
 	data        time.Duration
 	compute     time.Duration
@@ -27,8 +27,8 @@ type report struct {
 	comm        ddp.StepStats
 }
 
-// trainStep does one optimizer step: micro-batches forward and backward, reduction under way meanwhile, one vote, one update.
-// Everything is enqueued on one stream; the host waits at the marked places only.
+// trainStep does one optimizer step: micro-batches forward and backward with overlapped reduction, one vote, one update. Everything is enqueued on
+// one stream; the host waits only at the marked places.
 func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	begin := time.Now()
 	r.lr, r.norm = t.lr(), math.NaN()
@@ -43,7 +43,7 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	}
 	for m := 0; m < t.cfg.Accumulate; m++ {
 		if t.abandoned() {
-			m = t.cfg.Accumulate - 1 // the engine must have seen the last one before the ranks can agree
+			m = t.cfg.Accumulate - 1 // the engine must see the last one before the ranks can agree
 		}
 		if err := t.microStep(ctx, waiting, m, &r); err != nil {
 			return r, err
@@ -74,7 +74,7 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	return r, nil
 }
 
-// stage is a place within a step where a test may ask for something.
+// stage is a place within a step where a test may request something.
 type stage int
 
 const (
@@ -89,7 +89,7 @@ func (t *Trainer) reached(at stage) {
 	}
 }
 
-// undo takes back what an abandoned step has changed: running statistics and the place in the data. No update has begun on any rank.
+// undo reverts what an abandoned step has changed: running statistics and the position in the data. No update has begun on any rank.
 func (t *Trainer) undo(ctx context.Context, place data.State) error {
 	t.commit()
 	if err := t.computeAgain(ctx); err != nil {
@@ -103,7 +103,7 @@ func (t *Trainer) undo(ctx context.Context, place data.State) error {
 	return t.stream.Sync(ctx)
 }
 
-// release gives the batches of the step back to the loader.
+// release returns the batches of the step to the loader.
 func (t *Trainer) release() {
 	for _, b := range t.micro {
 		b.Release()
@@ -111,7 +111,7 @@ func (t *Trainer) release() {
 	t.micro = t.micro[:0]
 }
 
-// where adds rank and step to an error of the device.
+// where adds rank and step to a device error.
 func (t *Trainer) where(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -11,29 +11,29 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// ErrStopped is what errors.Is finds in the error of a run that ended on request, before its end. The error itself is a *StopError.
+// ErrStopped matches (errors.Is) the error of a run that ended early on request. The error itself is a *StopError.
 var ErrStopped = errors.New("stopped on request")
 
-// StopError says how a run that ended on request can be resumed. Its exit code is 75 where the same command resumes without loss, and 79
-// where it starts over.
+// StopError describes a run that ended on request and how to resume it. Its exit code is 75 if the same command resumes without loss, and 79 if it
+// starts over.
 type StopError struct {
-	Step       int    // done
-	Abandoned  bool   // the step after it was under way and given up
+	Step       int    // steps done
+	Abandoned  bool   // the next step was under way and was abandoned
 	Saved      bool   // the checkpoint of Step is in Dir
-	Began      int    // the step that the run began after: where it is Step nothing was lost, saved or not
-	Dir        string // of checkpoints; "": none are written
-	Resumes    bool   // the same configuration resumes from what is in Dir
-	Evaluation bool   // it was an evaluation, which keeps nothing
+	Began      int    // the step that the run began after; if equal to Step, nothing was lost, saved or not
+	Dir        string // directory of checkpoints; "": none are written
+	Resumes    bool   // the same configuration resumes from Dir
+	Evaluation bool   // it was an evaluation, which saves nothing
 	Err        error  // what the request interrupted during the start
 }
 
-// Is makes the error an ErrStopped.
+// Is makes the error match ErrStopped.
 func (e *StopError) Is(target error) bool { return target == ErrStopped }
 
-// Unwrap is what the request interrupted.
+// Unwrap returns what the request interrupted.
 func (e *StopError) Unwrap() error { return e.Err }
 
-// ExitCode is 75 only where running again makes progress: who runs a command again for as long as it ends with 75 must get to the end.
+// ExitCode is 75 only if running again makes progress: a scheduler that repeats a command for as long as it exits with 75 must reach the end.
 func (e *StopError) ExitCode() int {
 	if e.Dir != "" && e.Resumes {
 		return launch.ExitStopped
@@ -46,7 +46,7 @@ func (e *StopError) Error() string { return e.what() + "\nhint: " + e.hint() }
 // what is the message without its hint.
 func (e *StopError) what() string {
 	if e.Evaluation {
-		return ErrStopped.Error() + "; an evaluation keeps nothing"
+		return ErrStopped.Error() + "; an evaluation saves nothing"
 	}
 	s := fmt.Sprintf("%v after step %d", ErrStopped, e.Step)
 	if e.Step == e.Began {
@@ -75,31 +75,31 @@ func (e *StopError) hint() string {
 	case e.Dir == "":
 		return "the same command starts over; with checkpoints on it would resume"
 	case !e.Resumes && e.Saved:
-		return "the same command does not resume from there; let it resume automatically, or name that checkpoint"
+		return "the same command does not resume from there; set checkpoint.resume to auto or to that checkpoint"
 	case !e.Resumes:
-		return "the same command starts over"
+		return "run the same command to start over"
 	case e.Step == 0:
 		return "run the same command again to start"
 	}
 	return "run the same command again to resume"
 }
 
-// request is what was asked of a run from outside, beyond Stop: to abandon what is under way.
+// request is an outside request beyond Stop: to abandon the current work.
 type request struct {
 	mu      sync.Mutex
 	asked   bool
-	abandon func() // ends what is under way and changes nothing that lasts; nil where there is no such thing
+	abandon func() // ends the current work without lasting effects; nil if there is none
 }
 
-// Stop asks the run to end after the step under way: all ranks agree, save a checkpoint, and Run returns a *StopError. It may be
-// called from any goroutine, also from a signal handler, and on any rank.
+// Stop asks the run to end after the current step: all ranks agree, save a checkpoint, and Run returns a *StopError. It may be called from any
+// goroutine, including a signal handler, and on any rank.
 func (t *Trainer) Stop() { t.stop.Store(true) }
 
-// Abandon is Stop that does not wait for the step, the evaluation or the start under way: it ends as soon as the kernel that runs does, and the state of
-// the last complete step is saved. All ranks agree; a step of which an update may have begun on some rank is finished all the same. Like Stop it may be
+// Abandon is like Stop but does not wait for the current step, evaluation or start: that work ends as soon as the running kernel does, and the state
+// of the last complete step is saved. All ranks agree; a step whose update may have begun on some rank is completed anyway. Like Stop, Abandon may be
 // called from anywhere.
 func (t *Trainer) Abandon() {
-	t.stop.Store(true) // first: whoever finds that work was passed over finds the reason
+	t.stop.Store(true) // first, so that code that finds work skipped also finds the reason
 	t.ask.mu.Lock()
 	defer t.ask.mu.Unlock()
 	if t.ask.asked {
@@ -107,14 +107,14 @@ func (t *Trainer) Abandon() {
 	}
 	t.ask.asked = true
 	if t.ask.abandon == nil {
-		slog.Info("asked to abandon what is under way; that is being saved or updated, and is finished first")
+		slog.Info("asked to abandon the current work; a save or update is in progress and completes first")
 		return
 	}
-	slog.Info("abandoning what is under way")
+	slog.Info("abandoning the current work")
 	t.ask.abandon()
 }
 
-// risk opens a stretch that Abandon may end: it cancels the context, for waiting, and passes over the work of the stream, if there is one.
+// risk begins a section that Abandon may end: Abandon cancels the returned context, used for waiting, and makes the stream, if any, skip its work.
 func (t *Trainer) risk(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	stream := t.stream
@@ -132,7 +132,7 @@ func (t *Trainer) risk(ctx context.Context) context.Context {
 	return ctx
 }
 
-// commit ends the stretch: it says whether it was abandoned, and from now on it cannot be.
+// commit ends the section: it reports whether it was abandoned; from now on it cannot be.
 func (t *Trainer) commit() bool {
 	t.ask.mu.Lock()
 	defer t.ask.mu.Unlock()
@@ -140,14 +140,14 @@ func (t *Trainer) commit() bool {
 	return t.ask.asked
 }
 
-// abandoned says whether somebody asked.
+// abandoned reports whether Abandon was called.
 func (t *Trainer) abandoned() bool {
 	t.ask.mu.Lock()
 	defer t.ask.mu.Unlock()
 	return t.ask.asked
 }
 
-// computeAgain makes the stream compute after a stretch that was abandoned.
+// computeAgain makes the stream compute again after an abandoned section.
 func (t *Trainer) computeAgain(ctx context.Context) error {
 	if err := t.stream.Sync(ctx); err != nil {
 		return t.where(err)
@@ -156,7 +156,7 @@ func (t *Trainer) computeAgain(ctx context.Context) error {
 	return nil
 }
 
-// stopError describes the end on request as things stand.
+// stopError describes the end on request in the present state.
 func (t *Trainer) stopError() *StopError {
 	e := &StopError{Step: t.step, Began: t.first, Resumes: t.cfg.Resume && t.cfg.ResumeFrom == "", Abandoned: t.gaveUp, Saved: t.saved >= 0 && t.saved == t.step}
 	if t.writes {
@@ -165,21 +165,21 @@ func (t *Trainer) stopError() *StopError {
 	return e
 }
 
-// stopped saves the step that the run ends after, unless its checkpoint is there already or the run has not done any.
+// stopped saves the last step of the run, unless its checkpoint already exists or the run has not done any step.
 func (t *Trainer) stopped(ctx context.Context) error {
 	if t.saved != t.step && t.step != t.first {
 		if err := t.save(ctx, true); err != nil {
 			return err
 		}
-		t.note(ctx) // its evaluation came before its checkpoint
+		t.note(ctx) // its evaluation preceded its checkpoint
 	}
 	return t.stopError()
 }
 
-// begin opens everything. It says whether somebody asked to stop meanwhile, where there is anything to stop.
+// begin opens everything. It reports whether a stop was requested meanwhile, if there is anything to stop.
 func (t *Trainer) begin(ctx context.Context) (stop bool, err error) {
 	err = t.open(t.risk(ctx))
-	if t.commit() && err != nil { // whatever the error is: the request brought it about, here or on another rank
+	if t.commit() && err != nil { // whatever the error: the request caused it, here or on another rank
 		e := t.stopError()
 		e.Step, e.Began, e.Saved, e.Err = 0, 0, false, err
 		return false, e

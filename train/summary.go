@@ -13,7 +13,7 @@ import (
 	"github.com/gotrain/gotrain/internal/amount"
 )
 
-// Summary is what a run will be, without running it.
+// Summary describes a run without running it.
 type Summary struct {
 	Device       string         `json:"device"`
 	Params       int64          `json:"params"`
@@ -24,22 +24,22 @@ type Summary struct {
 	Steps        int            `json:"steps"`
 	StepsPerPass int            `json:"steps_per_epoch"`
 	Items        string         `json:"items"`            // what a loss is summed over
-	PerSample    int            `json:"items_per_sample"` // of them
+	PerSample    int            `json:"items_per_sample"` // items in a sample
 	ForwardFLOP  int64          `json:"forward_flop"`     // of a micro-batch
 	BackwardFLOP int64          `json:"backward_flop"`    // of a micro-batch
 	Memory       []MemoryItem   `json:"memory"`           // of one rank
 	Recompute    *Choice        `json:"recompute,omitempty"`
 	Buckets      []BucketItem   `json:"buckets"`
-	Traffic      int64          `json:"traffic"` // bytes that a rank sends in a step, by an all-reduce that sends as little as can be
+	Traffic      int64          `json:"traffic"` // bytes that a rank sends per step in a bandwidth-optimal all-reduce
 	LR           []LRPoint      `json:"learning_rate"`
 	Kinds        []KindItem     `json:"kinds"`             // where the time is expected to go
 	Predicted    time.Duration  `json:"predicted_step_ns"` // 0: the device's peak is not known
 	Program      *graph.Program `json:"-"`
 }
 
-// Choice compares activations that are kept with activations that are computed again, for a model that has blocks.
+// Choice compares keeping activations with recomputing them, for a model that has blocks.
 type Choice struct {
-	On        bool  `json:"on"`    // what the run does
+	On        bool  `json:"on"`    // what the run uses
 	Kept      int64 `json:"kept"`  // bytes of activations without recomputation
 	Again     int64 `json:"again"` // bytes with it
 	ExtraFLOP int64 `json:"extra_flop"`
@@ -49,7 +49,7 @@ type Choice struct {
 type MemoryItem struct {
 	What   string `json:"what"`
 	Bytes  int64  `json:"bytes"`
-	Shared bool   `json:"shared,omitempty"` // there once, and mapped by all ranks of a machine
+	Shared bool   `json:"shared,omitempty"` // exists once, mapped by all ranks of a machine
 }
 
 // BucketItem is one gradient bucket.
@@ -72,11 +72,11 @@ type KindItem struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// program is the resident memory of the binary, the kernel library with the code that it generates, and Go's own heap: measured, and nearly
-// the same for every network.
+// program is the resident memory of the binary, the kernel library with its generated code, and Go's heap: measured, and nearly the same for every
+// network.
 const program = 64 << 20
 
-// Total is the sum of what a rank has of its own.
+// Total is the sum of a rank's private memory.
 func (s *Summary) Total() int64 {
 	var n int64
 	for _, m := range s.Memory {
@@ -87,8 +87,8 @@ func (s *Summary) Total() int64 {
 	return n
 }
 
-// Summarise plans the run for a number of ranks: model, kernels, buckets, memory, schedule. It allocates nothing large and trains nothing. The
-// caller closes the Trainer.
+// Summarise plans the run for a number of ranks: model, kernels, buckets, memory, schedule. It allocates nothing large and trains nothing. The caller
+// closes the Trainer.
 func (t *Trainer) Summarise(world int) (*Summary, error) {
 	t.comm = pretend{alone(), world}
 	var err error
@@ -129,7 +129,7 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 	return s, nil
 }
 
-// summariseBuckets cuts the buckets as the engine will, tells the program, and returns the bytes of all gradients.
+// summariseBuckets cuts the buckets as the engine will, passes them to the program, and returns the bytes of all gradients.
 func (t *Trainer) summariseBuckets(s *Summary, world int) (int64, error) {
 	params, err := t.params()
 	if err != nil {
@@ -185,17 +185,17 @@ func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {
 		{What: "weights", Bytes: buckets + frozen},
 		{What: "gradients", Bytes: buckets},
 		{What: "optimizer state", Bytes: buckets * int64(len(t.cfg.Optim.States()))},
-		{What: "running statistics", Bytes: 2 * states}, // and as they were before the step under way
+		{What: "running statistics", Bytes: 2 * states}, // with the copy from before the current step
 		{What: "activations and workspace", Bytes: scratch},
 		{What: "batches", Bytes: batch * (ring + 1)},
 		{What: "program and libraries", Bytes: program},
 	}
-	if local > 1 { // counted in the resident set of each rank, though it is there once
+	if local > 1 { // counted in each rank's resident set, though it exists once
 		s.Memory = append(s.Memory, MemoryItem{What: "gradients of the other ranks", Bytes: buckets * int64(local-1), Shared: true})
 	}
 }
 
-// summariseRecompute plans the network the other way too, without kernels. A model without blocks, or with states in them, has no choice.
+// summariseRecompute also plans the other choice, without kernels. A model without blocks, or with states in them, has no choice.
 func (t *Trainer) summariseRecompute(s *Summary) error {
 	g, err := t.train.net.b.Lower()
 	if err != nil {
@@ -206,7 +206,7 @@ func (t *Trainer) summariseRecompute(s *Summary) error {
 	o.Layouts = t.train.prog.Layouts()
 	other, err := plan.Build(g, t.dev, o)
 	if err != nil {
-		return nil // what runs was planned well; there is nothing to choose
+		return nil // the run itself was planned successfully; only the alternative is impossible
 	}
 	mine := t.train.prog.Plan()
 	kept, again := mine, other
@@ -219,14 +219,14 @@ func (t *Trainer) summariseRecompute(s *Summary) error {
 	return nil
 }
 
-// bandwidth is the memory traffic per thread that a prediction assumes, in bytes a second: what one core of a current server reaches. Only ops
-// that compute little are bound by it, so it need not be exact.
+// bandwidth is the memory traffic per thread that a prediction assumes, in bytes per second: what one core of a current server reaches. It limits
+// only ops with little arithmetic, so it need not be exact.
 const bandwidth = 12e9
 
-// efficiency is the part of the peak that convolutions and products reach on average.
+// efficiency is the fraction of the peak that convolutions and matrix products reach on average.
 const efficiency = 0.8
 
-// predict adds up, op by op, the larger of the time to compute and the time to move.
+// predict sums, op by op, the larger of compute time and memory time.
 func (t *Trainer) predict(s *Summary) {
 	info := t.dev.Info()
 	peak := t.peak()
@@ -255,7 +255,7 @@ func (t *Trainer) predict(s *Summary) {
 	s.Predicted = time.Duration(seconds * float64(t.cfg.Accumulate) * 1e9)
 }
 
-// pretend is a group of which only the size is real: enough to divide data and memory.
+// pretend is a communicator of which only the size is real: enough to divide data and memory.
 type pretend struct {
 	comm.Communicator
 	size int
@@ -265,6 +265,6 @@ func (p pretend) Size() int { return p.size }
 
 // String prints the totals, for logs.
 func (s *Summary) String() string {
-	return fmt.Sprintf("%s parameters, %s a micro-batch, %s a rank, %d buckets, %s steps", amount.Count(s.Params),
+	return fmt.Sprintf("%s parameters, %s per micro-batch, %s per rank, %d buckets, %s steps", amount.Count(s.Params),
 		amount.FLOP(s.ForwardFLOP+s.BackwardFLOP), amount.Bytes(s.Total()), len(s.Buckets), amount.Count(s.Steps))
 }

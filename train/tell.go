@@ -11,16 +11,16 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// tell sends a short text from rank 0 to all.
+// tell sends a short text from rank 0 to all ranks.
 func (t *Trainer) tell(ctx context.Context, text string) (string, error) {
 	if len(text) > telling {
-		return "", fmt.Errorf("train: %q is too long to be told to the other ranks", text)
+		return "", fmt.Errorf("train: %q is too long to send to the other ranks", text)
 	}
 	_, text, err := t.broadcast(ctx, 0, 0, text)
 	return text, err
 }
 
-// reason tells all ranks what one of them failed at, with its exit code. Its own error is mine on that rank.
+// reason sends one rank's error, with its exit code, to all ranks. On that rank, mine is the error.
 func (t *Trainer) reason(ctx context.Context, rank int, mine error) (error, error) {
 	text := ""
 	if mine != nil {
@@ -37,7 +37,7 @@ func (t *Trainer) reason(ctx context.Context, rank int, mine error) (error, erro
 	return out, nil
 }
 
-// telling is the length of the longest text that one rank tells the others.
+// telling is the maximum length of a text that one rank sends to the others.
 const telling = 4096
 
 // broadcast sends a small number and a text from one rank to all.

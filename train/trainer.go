@@ -22,20 +22,20 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// Trainer is one rank of a run. Make it with New, call Run once.
+// Trainer is one rank of a run. Make it with New, and call Run once.
 type Trainer struct {
 	cfg   Config
 	began time.Time
 	stop  atomic.Bool
 	used  atomic.Bool // Run or Evaluate was called
 	ask   request
-	// evaluating says that nothing is trained: no training sample is read.
+	// evaluating means that nothing is trained, and no training sample is read.
 	evaluating bool
 
 	bus     *telemetry.Bus
 	window  *telemetry.Window // items per second of the last steps
 	flops   telemetry.FLOPs
-	fastest float64 // FLOP/s of the fastest step, where it showed that the peak is too low
+	fastest float64 // FLOP/s of the fastest step, if it showed that the peak is too low
 
 	comm    comm.Communicator
 	dev     npu.Device
@@ -53,52 +53,52 @@ type Trainer struct {
 	mover      *graph.Mover
 	saver      *checkpoint.Store
 	disk       checkpoint.FS    // where checkpoints are
-	pulse      checkpoint.Pulse // of disk, for the ranks that wait
+	pulse      checkpoint.Pulse // progress on disk, for the ranks that wait
 	writes     bool             // Run was called: checkpoints will be written
-	lock       *dirlock.Lock    // of the folder of checkpoints, on rank 0; nil where it is Config.Lock
-	owned      *dirlock.Lock    // the one that makes that folder this run's; nil: this process only reads there
+	lock       *dirlock.Lock    // lock of the checkpoint folder, on rank 0; nil if Config.Lock covers it
+	owned      *dirlock.Lock    // the lock by which this run owns that folder; nil: this process only reads there
 	loader     *data.Loader
-	held       *data.Loader // evaluation
+	held       *data.Loader // held-out samples
 
 	order    []int // weights of the program in ready order, as the engine knows them
 	landed   chan int
 	marks    marks
-	perEpoch int // steps of an epoch
+	perEpoch int // steps per epoch
 	progress
 
-	step    int        // done
-	first   int        // done when the run began
-	gaveUp  bool       // the step after that was abandoned
-	at      data.State // where the data goes on
-	before  int        // epoch in which the step under way began
+	step    int        // steps done
+	first   int        // steps done when the run began
+	gaveUp  bool       // the next step was abandoned
+	at      data.State // where the data continues
+	before  int        // epoch in which the current step began
 	samples int64
-	micro   []*data.Batch // of the step under way, for messages
+	micro   []*data.Batch // batches of the current step, for messages
 	valid   []int
 
 	lastEv    map[string]float64 // last evaluation
-	evaluated int                // the step after which that was
-	owed      bool               // the evaluation after the last step is due, and not yet done
-	saved     int                // the step whose checkpoint is the newest in the directory of this run; -1: none
+	evaluated int                // the step of that evaluation
+	owed      bool               // the evaluation after the last step is due but not done
+	saved     int                // step of the newest checkpoint in the directory of this run; -1: none
 	savedName string             // its name, known to rank 0
 
-	afterStep  func(step int) // for tests
+	afterStep  func(step int) // test hook
 	quiesce    time.Duration  // how long Close waits for the device
-	within     func(at stage) // for tests, called within a step
-	holdAfter  time.Duration  // the constant, but in tests
+	within     func(at stage) // test hook, called within a step
+	holdAfter  time.Duration  // the constant, except in tests
 	hostScale  [1]float32     // what is being copied to the device
 	hostSeed   []*int64
-	hostTensor []byte // one tensor on its way to a file
+	hostTensor []byte // one tensor being written to a file
 }
 
-// Result says how a run ended.
+// Result describes how a run ended.
 type Result struct {
-	Steps   int                // done, those before a resume included
-	Loss    float64            // mean of the last step; 0 where there was none left to do
+	Steps   int                // steps done, including those before a resume
+	Loss    float64            // mean loss of the last step; 0 if no step was left to do
 	Eval    map[string]float64 // last evaluation: "loss" and the metrics, and "items", the number evaluated
-	Stopped bool               // on request, before the end; the state is saved if there is a directory for it
+	Stopped bool               // ended early on request; the state is saved if there is a directory for it
 }
 
-// New checks a configuration. Nothing is opened before Run.
+// New checks a configuration. It opens nothing; Run does.
 func New(opts ...Option) (*Trainer, error) {
 	t := &Trainer{began: time.Now(), window: &telemetry.Window{}, saved: -1, evaluated: -1, disk: checkpoint.OS{},
 		quiesce: time.Minute, holdAfter: holdAfter}
@@ -113,7 +113,7 @@ func New(opts ...Option) (*Trainer, error) {
 	return t, nil
 }
 
-// open brings up everything that Run needs, in the order of the design: device, graph, plan, buckets, memory, weights, data.
+// open sets up everything that Run needs, in the order of the design: device, graph, plan, buckets, memory, weights, data.
 func (t *Trainer) open(ctx context.Context) (err error) {
 	t.bus = telemetry.NewBus(t.cfg.Sinks...)
 	if t.comm = t.cfg.Comm; t.comm == nil {
@@ -164,14 +164,14 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// openDevice opens the device family of the configuration; without one the host, and the reference device where the host's
-// library is missing, which is said aloud because it is a hundred times slower.
+// openDevice opens the configured device family. The default is the cpu, or the reference device if the cpu's library is missing, with a warning
+// because it is a hundred times slower.
 func (t *Trainer) openDevice() (npu.Device, error) {
 	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: maps.Clone(t.cfg.Options)}
 	if o.Extra == nil {
 		o.Extra = map[string]string{}
 	}
-	if o.Threads == 0 { // a device counts cores, and knows nothing of quotas
+	if o.Threads == 0 { // a device counts cores and does not know about quotas
 		place, err := launch.Place(launch.Identity{LocalWorld: o.Share}, os.LookupEnv)
 		if err == nil && place.Why != "" {
 			o.Threads = place.Threads
@@ -179,7 +179,7 @@ func (t *Trainer) openDevice() (npu.Device, error) {
 		}
 	}
 	if _, set := o.Extra["calibrate"]; !set && t.cfg.PeakFLOPS == 0 {
-		o.Extra["calibrate"] = "true" // a tenth of a second, for MFU and predictions
+		o.Extra["calibrate"] = "true" // takes 0.1 s; for MFU and predictions
 	}
 	if t.cfg.Device != "" {
 		return npu.Open(t.cfg.Device, o)
@@ -188,11 +188,11 @@ func (t *Trainer) openDevice() (npu.Device, error) {
 	if err == nil {
 		return dev, nil
 	}
-	slog.Warn("the cpu device cannot be opened; computing with plain Go, which is correct and very slow", "reason", err)
+	slog.Warn("the cpu device cannot be opened; computing in plain Go, which is correct but very slow", "reason", err)
 	return npu.Open("ref", o)
 }
 
-// openData makes the loaders and works out how long the run is.
+// openData makes the loaders and computes the length of the run.
 func (t *Trainer) openData() error {
 	c := &t.cfg
 	if err := t.openHeld(); err != nil || t.evaluating {
@@ -210,13 +210,14 @@ func (t *Trainer) openData() error {
 	batches := t.loader.Sampler().Batches()
 	t.perEpoch = max(1, batches/c.Accumulate)
 	if batches == 0 {
-		return fmt.Errorf("train: %s has %d samples, less than one batch of %d on %d ranks\nhint: a smaller batch, or fewer ranks", c.Data.Name(), c.Data.Len(), c.Batch, t.comm.Size())
+		return fmt.Errorf("train: %s has %d samples, fewer than one batch of %d on each of %d ranks\nhint: use a smaller batch, or fewer ranks",
+			c.Data.Name(), c.Data.Len(), c.Batch, t.comm.Size())
 	}
 	t.progress = newProgress(t.loader.Sampler(), c.Accumulate, c.Steps, c.Epochs)
 	return nil
 }
 
-// openHeld makes the loader of the held-out samples, if there are any.
+// openHeld makes the loader of the held-out samples, if any.
 func (t *Trainer) openHeld() (err error) {
 	c := &t.cfg
 	if c.Eval == nil {
@@ -259,7 +260,7 @@ func (t *Trainer) compile() error {
 	return nil
 }
 
-// planOptions are how the training network is planned.
+// planOptions returns the options for planning the training network.
 func (t *Trainer) planOptions() graph.Options {
 	return graph.Options{Compute: t.cfg.Compute, Accumulate: t.cfg.Accumulate > 1, Recompute: t.cfg.Recompute}
 }

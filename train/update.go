@@ -10,13 +10,13 @@ import (
 	"github.com/gotrain/gotrain/optim"
 )
 
-// update takes each bucket as it lands. Mostly the optimizer steps it at once, behind whatever the device still computes. It waits for the last one
-// where all gradients are measured first, for a limit of the norm or for loss scaling, and where the step may still be abandoned.
+// update handles each bucket as it lands. Usually the optimizer steps it at once, behind whatever the device still computes. It waits for the last
+// bucket if all gradients are measured first, for clipping or loss scaling, or if the step may still be abandoned.
 func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err error) {
 	scale := t.usualCount() / (v.Count * t.scaler.Scale())
 	measure := t.cfg.ClipNorm > 0 || t.cfg.Scaler.Dynamic
 	hold := len(v.Hold) > 0
-	each := func(npu.Stream, int) error { return nil } // also in an abandoned step, whose buckets only keep the order of collectives
+	each := func(npu.Stream, int) error { return nil } // also for an abandoned step, whose buckets only keep the collectives in order
 	switch {
 	case r.abandoned:
 	case measure:
@@ -79,7 +79,7 @@ func (t *Trainer) eachBucket(ctx context.Context, each func(npu.Stream, int) err
 	return nil
 }
 
-// measured clips, or skips the step where gradients are not finite. All ranks hold the same gradients, so all decide the same.
+// measured clips the gradients, or skips the step if they are not finite. All ranks hold the same gradients, so all decide the same.
 func (t *Trainer) measured(ctx context.Context, r *report, scale float64) error {
 	if err := t.opt.EndMeasure(t.stream); err != nil {
 		return err

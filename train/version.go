@@ -4,7 +4,7 @@ import (
 	"runtime/debug"
 )
 
-// Version is the version of gotrain as the build recorded it.
+// Version is the version of gotrain as recorded by the build.
 func Version() string {
 	if i, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range i.Settings {

@@ -11,12 +11,12 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// holdAfter is how long the forward passes of a step may take before all updates of the step wait for its last bucket and for a second agreement, so
-// that the step can be abandoned until then. Shorter steps are finished, and start to update while gradients are still reduced.
+// holdAfter is how long the forward passes of a step may take before all its updates wait for the last bucket and a second agreement, so that the
+// step can still be abandoned. Shorter steps are always completed, and updates overlap with reduction.
 const holdAfter = time.Second
 
-// vote waits for this rank's loss and hears all others: global loss, count and metrics, whether anybody wants to stop or to abandon the step, whether
-// any number is not finite. Buckets wait for it, so no weight is changed before all know.
+// vote waits for this rank's loss and combines it with all others: global loss, count and metrics, whether any rank wants to stop or to abandon the
+// step, whether any number is not finite. Buckets wait for it, so no weight changes before all ranks know.
 func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Verdict, error) {
 	if err := t.train.ready.Sync(ctx); err != nil { // host waits for device: the forward pass of the last micro-batch
 		return ddp.Verdict{}, t.where(err)
@@ -48,25 +48,27 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 		return v, t.nonFinite(ctx, v)
 	}
 	if v.Count == 0 {
-		return v, fmt.Errorf("train: step %d has no item that counts on any rank", t.step)
+		return v, fmt.Errorf("train: step %d: no item counts on any rank\nhint: check whether the labels or targets of all samples are marked as ignored", t.step)
 	}
 	return v, nil
 }
 
-// nonFinite ends a run whose loss is no number: who saw it first, on which samples.
+// nonFinite ends a run whose loss is not finite, and reports which rank saw it first, and on which samples.
 func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 	_ = t.stream.Sync(ctx) // the batches are still being read
 	place, samples := "", ""
 	mine := slices.Contains(v.NonFinite, t.comm.Rank())
 	if mine {
-		if t.cfg.Accumulate == 1 { // else the inputs of the bad micro-batch are gone
+		if t.cfg.Accumulate == 1 { // otherwise the inputs of the bad micro-batch are gone
 			if at, err := t.train.prog.FirstNonFinite(ctx, t.stream); err == nil && at != "" {
 				place = ", first in " + at
 			}
 		}
 		samples = "; samples of this rank:" + t.badSamples()
 	}
-	err := launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\nhint: the weights are those of the last good checkpoint; lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
+	err := launch.WithCode(launch.ExitNumerics, fmt.Errorf(
+		"train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\n"+
+			"hint: resume from the last checkpoint, which is good, and lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
 		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), samples))
 	if !mine {
 		err = launch.WithBlame(err, v.NonFinite...)
@@ -76,12 +78,12 @@ func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 
 // badSamples lists the samples of the micro-batches whose loss is not finite.
 func (t *Trainer) badSamples() (out string) {
-	gone := len(t.valid) - len(t.micro) // batches that went back to the loader within this step
+	gone := len(t.valid) - len(t.micro) // batches returned to the loader within this step
 	for m := range t.valid {
 		switch v := t.train.value(m, 0); {
 		case !math.IsNaN(v) && !math.IsInf(v, 0):
 		case m < gone:
-			out += fmt.Sprintf(" those of micro-batch %d of %d (no longer at hand)", m+1, len(t.valid))
+			out += fmt.Sprintf(" those of micro-batch %d of %d (no longer available)", m+1, len(t.valid))
 		default:
 			out += fmt.Sprintf(" %v", t.micro[m-gone].Indices)
 		}

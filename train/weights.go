@@ -8,9 +8,9 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// Weights are tensors by name, in whatever format they lie. Values come as float32, row-major, under the model's own names and in its own order of rows.
+// Weights gives access to tensors by name, in any file format. Values are float32, row-major, under the model's names and in its order of rows.
 type Weights interface {
-	// Names are all tensors that are there, also those that no model takes.
+	// Names lists all tensors in the file, including those that the model does not use.
 	Names() []string
 	Shape(name string) (shape []int, ok bool)
 	Read(name string, dst []float32) error

@@ -73,7 +73,7 @@ func TestFinishedRunAgain(t *testing.T) {
 		{0, "done: steps=4", nil},
 		{0, "resumed at step 4 of 4: the training is done", []string{"log.every_steps=2"}},
 		{78, "optim.lr: 0.1 -> 0.3", []string{"optim.lr=0.3"}},
-		{0, "resumed with other settings: optim.lr: 0.1 -> 0.3; run.steps: 4 -> 6", []string{"optim.lr=0.3", "run.steps=6"}},
+		{0, "resumed with changed settings: optim.lr: 0.1 -> 0.3; run.steps: 4 -> 6", []string{"optim.lr=0.3", "run.steps=6"}},
 	} {
 		args := []string{"run", recipe, "--set", "run.output_dir=" + dir}
 		for _, s := range c.sets {

@@ -149,7 +149,7 @@ func TestSeveralMachines(t *testing.T) {
 		t.Setenv(k, v)
 	}
 	_, errs, code := cli(t, "run", "quickstart", "--set", "run.output_dir="+t.TempDir())
-	if code != launch.ExitUnavailable || !strings.Contains(errs, "ranks of one machine only") {
+	if code != launch.ExitUnavailable || !strings.Contains(errs, "ranks on one machine only") {
 		t.Errorf("code %d\n%s", code, errs)
 	}
 }
@@ -179,7 +179,8 @@ func TestValidate(t *testing.T) {
 // A recipe that is not saved yet is checked as one in a file; only a run needs a file.
 func TestStandardInput(t *testing.T) {
 	for verb, want := range map[string]string{
-		"validate": "gotrain: stdin:2: run.stpes: unknown key (did you mean \"steps\"?)\n", "plan": "gotrain: stdin:2: run.stpes: unknown key", "run": "not run: each rank reads it again\nhint:",
+		"validate": "gotrain: stdin:2: run.stpes: unknown key (did you mean \"steps\"?)\n", "plan": "gotrain: stdin:2: run.stpes: unknown key",
+		"run": "not run: each rank reads it again\nhint:",
 	} {
 		cmd := program(t, verb, "-")
 		cmd.Stdin = strings.NewReader("[run]\nstpes = 1\n")
@@ -189,7 +190,8 @@ func TestStandardInput(t *testing.T) {
 	}
 	cmd := program(t, "validate", "-", "-n", "3")
 	cmd.Stdin = strings.NewReader(tiny)
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "stdin is valid: 64 training and 13 held-out samples of 6 classes, global batch 12 on 3 ranks\n" {
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "stdin is valid: 64 training and 13 held-out samples of 6 classes, global batch "+
+		"12 on 3 ranks\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -421,7 +423,8 @@ func TestUnderMpirun(t *testing.T) {
 	cmd.Args = []string{"mpirun", "--oversubscribe", "-np", "2", os.Args[0], "run", recipe, "--set", "run.output_dir=" + dir, "--set", "train.ranks=1"}
 	cmd.Env = append(cmd.Env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "[Node 0, Rank 0/2] Step 4/4: loss=") || !strings.Contains(string(out), "2 ranks by openmpi; train.ranks = 1 does not count") {
+	if err != nil || !strings.Contains(string(out), "[Node 0, Rank 0/2] Step 4/4: loss=") || !strings.Contains(string(out),
+		"2 ranks by openmpi; train.ranks = 1 does not count") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -1,6 +1,6 @@
-// Command custom trains a model of its own with gotrain's trainer: the DSL for the network, real pictures (Fashion-MNIST, the first 2000), everything
-// else as in a recipe. Run it from the repository: go run ./examples/custom. It is a rank where a launcher starts it, for example
-// bin/hcclrun -n 2 go run ./examples/custom.
+// Command custom trains a custom model with gotrain's trainer: the network in the DSL, real images (the first 2000 of Fashion-MNIST), and everything
+// else as in a recipe. Run it from the repository: go run ./examples/custom. Under a launcher it becomes a rank, for example: bin/hcclrun -n 2 go run
+// ./examples/custom.
 package main
 
 import (
@@ -12,17 +12,17 @@ import (
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/nn"
-	_ "github.com/gotrain/gotrain/npu/cpu" // the devices that the binary has
+	_ "github.com/gotrain/gotrain/npu/cpu" // the devices to include in the binary
 	_ "github.com/gotrain/gotrain/npu/ref"
 	"github.com/gotrain/gotrain/optim"
-	_ "github.com/gotrain/gotrain/recipes/data" // the bundled data sets, also for a copied binary
+	_ "github.com/gotrain/gotrain/recipes/data" // embeds the bundled data sets in the binary
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/images"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// model is the whole of it: a network, its loss, and what to report.
+// model is the complete model: a network, its loss, and the metrics to report.
 func model(b *graph.Builder, in train.Inputs) train.Outputs {
 	x := nn.Conv2D{Out: 16, Kernel: 3, Stride: 2, Pad: 1, Bias: true}.Apply(b, "conv1", in["image"])
 	x = b.Relu(x)
@@ -81,5 +81,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%.1f %% of %.0f held-out pictures are recognised\n", 100*res.Eval["top1"], res.Eval["items"])
+	fmt.Printf("top-1 accuracy on %.0f held-out images: %.1f%%\n", res.Eval["items"], 100*res.Eval["top1"])
 }

@@ -1,5 +1,5 @@
-// Command loop uses the DDP engine alone, without graph, trainer or device: two ranks of one process fit a line by gradient descent in a
-// loop of their own, each on half of the points, and end with the same weights as one rank that sees them all. Run it: go run ./examples/loop
+// Command loop uses the DDP engine alone, without graph, trainer or device: two ranks of one process fit a line by gradient descent in a custom loop,
+// each on half of the points, and end with the same weights as one rank that sees all of them. Run it with: go run ./examples/loop
 package main
 
 import (
@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// point i lies on y = 3x - 2.
+// Point i lies on y = 3x - 2.
 func point(i int) (x, y float32) {
 	x = float32(i%17)/8 - 1
 	return x, 3*x - 2
 }
 
-// fit runs one rank: every W-th point is its own.
+// fit runs one rank: it owns every W-th point.
 func fit(ctx context.Context, c comm.Communicator, points, steps int) (w [2]float32, loss float64, err error) {
 	eng, err := ddp.New(ctx, ddp.Config{Comm: c, Params: []ddp.Param{{Name: "slope", Elems: 1}, {Name: "offset", Elems: 1}}})
 	if err != nil {
@@ -43,7 +43,7 @@ func fit(ctx context.Context, c comm.Communicator, points, steps int) (w [2]floa
 			sum += float64(d * d)
 			n++
 		}
-		for i := range 2 { // the sums over all ranks begin here
+		for i := range 2 { // starts the reductions over all ranks
 			if err := eng.Ready(i); err != nil {
 				return w, 0, err
 			}
@@ -56,7 +56,7 @@ func fit(ctx context.Context, c comm.Communicator, points, steps int) (w [2]floa
 			return w, 0, err
 		}
 		const lr = 0.3
-		w[0] -= lr * slope[0] / float32(all.Count) // divided once, by the count of all ranks
+		w[0] -= lr * slope[0] / float32(all.Count) // one division, by the count over all ranks
 		w[1] -= lr * offset[0] / float32(all.Count)
 		loss = all.LossSum / all.Count
 	}

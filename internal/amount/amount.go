@@ -2,7 +2,7 @@ package amount
 
 import "strconv"
 
-// Count writes 25557032 as 25,557,032.
+// Count formats 25557032 as 25,557,032.
 func Count[T int | int32 | int64](n T) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -13,7 +13,7 @@ func Count[T int | int32 | int64](n T) string {
 
 var units = []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 
-// FLOP writes 784050000000 floating-point operations as 784.1 GFLOP.
+// FLOP formats 784050000000 floating-point operations as 784.1 GFLOP.
 func FLOP(n int64) string {
 	x, u := float64(n), 0
 	for x >= 999.95 && u < len(prefixes)-1 {
@@ -24,7 +24,7 @@ func FLOP(n int64) string {
 
 var prefixes = []string{"", "k", "M", "G", "T", "P", "E"}
 
-// Bytes writes 1288490189 as 1.2 GiB: the largest unit of which there is at least one, with one digit behind the point.
+// Bytes formats 1288490189 as 1.2 GiB, in the largest unit that gives at least 1, with one decimal.
 func Bytes(n int64) string {
 	if n == 1 {
 		return "1 byte"
@@ -33,7 +33,7 @@ func Bytes(n int64) string {
 		return strconv.FormatInt(n, 10) + " bytes"
 	}
 	x, u := float64(n), 0
-	// 1023.95 would be written as 1024.0 of the smaller unit.
+	// 1023.95 would be formatted as 1024.0 of the smaller unit.
 	for (x >= 1023.95 || x <= -1023.95) && u < len(units)-1 {
 		x, u = x/1024, u+1
 	}

@@ -1,3 +1,3 @@
-// Package amount writes numbers for people, in one form everywhere: 25,557,032 and 1.2 GiB. Numbers for programs (JSON, fields of log lines)
-// are not written with it.
+// Package amount formats numbers for people, in the same form everywhere: 25,557,032 and 1.2 GiB. Numbers for programs (JSON, fields of log lines) do
+// not use it.
 package amount

@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// exitInUse is launch.ExitInUse; this package imports nothing of the module.
+// exitInUse is launch.ExitInUse; this package imports no other package of the module.
 const exitInUse = 73
 
-// BusyError says that somebody else owns a folder.
+// BusyError reports that another process owns a folder.
 type BusyError struct {
 	Dir   string
 	Owner Owner
-	Hint  string // from Options
+	Hint  string // Options.Hint
 }
 
 func (e *BusyError) Error() string {
@@ -33,14 +33,14 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s is in use by %s\nhint: wait until that run ends, %s, or choose another folder%s", e.Dir, who, stop, hint)
 }
 
-// ExitCode is that of a folder which is in use.
+// ExitCode is the exit code for a folder in use.
 func (e *BusyError) ExitCode() int { return exitInUse }
 
-// ErrLost says that a lock is no longer held: its process was frozen for so long that another one took the folder over, or the lock
-// file was removed.
+// ErrLost reports that a lock is no longer held: its process was frozen for so long that another one took over the folder, or the lock file was
+// removed.
 var ErrLost = errors.New("the lock is lost")
 
-// lostError is ErrLost with its circumstances.
+// lostError is ErrLost with details.
 type lostError struct {
 	path string
 	by   *Owner // nil: the file is gone
@@ -49,14 +49,14 @@ type lostError struct {
 func (e *lostError) Error() string {
 	dir := filepath.Dir(e.path)
 	if e.by == nil {
-		return fmt.Sprintf("%v: %s is gone, so another run may write to %s; nothing more is written there\nhint: the folder was removed, or this process "+
-			"was frozen and another run has taken the folder over and ended", ErrLost, e.path, dir)
+		return fmt.Sprintf("%v: %s is gone, so another run may be writing to %s; this run writes nothing more there\n"+
+			"hint: check whether the folder was removed, or whether this process was frozen and another run used the folder meanwhile", ErrLost, e.path, dir)
 	}
-	return fmt.Sprintf("%v: %s has taken %s over, as this process gave no sign of life; nothing more is written there\nhint: was it frozen or suspended? "+
-		"The other run continues from the newest checkpoint", ErrLost, e.by, dir)
+	return fmt.Sprintf("%v: %s has taken over %s, because this process gave no sign of life; this run writes nothing more there\n"+
+		"hint: check whether this process was suspended; the other run continues from the newest checkpoint", ErrLost, e.by, dir)
 }
 
 func (e *lostError) Is(target error) bool { return target == ErrLost }
 
-// ExitCode is that of a folder which is in use.
+// ExitCode is the exit code for a folder in use.
 func (e *lostError) ExitCode() int { return exitInUse }

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// openPlain opens a file for reading without waiting for anybody, as a pipe would.
+// openPlain opens a file for reading and never blocks, as opening a pipe would.
 func openPlain(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 }
 
-// flock takes a flock: an owner an exclusive one, who only asks a shared one, which needs no right to write. held says that another open file is in the way; an error,
-// that the file system has none.
+// flock takes a flock: exclusive for an owner, shared for a probe, which needs no write permission. held reports that another open file holds it; an
+// error means that the file system does not support it.
 func flock(f *os.File, owner bool) (held bool, err error) {
 	how := syscall.LOCK_SH
 	if owner {

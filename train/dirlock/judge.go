@@ -9,17 +9,17 @@ import (
 type verdict int
 
 const (
-	none  verdict = iota // there is no file any more, or it is another one by now: look again
-	alive                // the owner lives
-	dead                 // it does not
+	none  verdict = iota // the file is gone or was replaced: look again
+	alive                // the owner is alive
+	dead                 // the owner is dead
 )
 
-// local says whether the owner's process number means something to this process.
+// local reports whether the owner's process number is meaningful to this process.
 func (o Owner) local() bool {
 	return o.Boot != "" && o.Boot == boot() && o.Space != "" && o.Space == space()
 }
 
-// judge says whether the owner of a lock file is alive.
+// judge decides whether the owner of a lock file is alive.
 func (t *taker) judge(path string) (verdict, Owner, error) {
 	o, err := read(path)
 	switch {
@@ -38,7 +38,7 @@ func (t *taker) judge(path string) (verdict, Owner, error) {
 			if now == o.Start {
 				return alive, o, nil
 			}
-			return dead, o, nil // another process has its number
+			return dead, o, nil // another process has its number now
 		}
 	}
 	held, err := probe(path)
@@ -48,12 +48,12 @@ func (t *taker) judge(path string) (verdict, Owner, error) {
 	case err == nil && held:
 		return alive, o, nil
 	case err == nil && o.Flock && o.Boot != "" && o.Boot == boot():
-		return dead, o, nil // the kernel that gave the lock has taken it back
+		return dead, o, nil // the kernel released the lock
 	}
 	return t.watch(path, o)
 }
 
-// probe says whether somebody holds a flock on the file.
+// probe reports whether any process holds a flock on the file.
 func probe(path string) (held bool, err error) {
 	f, err := openPlain(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func probe(path string) (held bool, err error) {
 	return flock(f, false)
 }
 
-// watch waits for a sign of life: a beat that changes.
+// watch waits for a sign of life: a changed beat.
 func (t *taker) watch(path string, o Owner) (verdict, Owner, error) {
 	if t.opts.Waiting != nil {
 		t.opts.Waiting(o, t.opts.Patience)
@@ -77,14 +77,14 @@ func (t *taker) watch(path string, o Owner) (verdict, Owner, error) {
 		case errors.Is(err, fs.ErrNotExist):
 			return none, o, nil
 		case err != nil && !errors.Is(err, errUnclear):
-			continue // not readable just now is no sign of death: the wait is what counts
+			continue // a failed read does not prove the owner dead: only the full wait does
 		case now.Token != o.Token:
 			return none, now, nil
 		case now.Beat != o.Beat:
 			return alive, now, nil
 		}
 	}
-	// The last look must be one that saw the same owner, not one that failed.
+	// The last look must have seen the same owner, not failed.
 	now, err := read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

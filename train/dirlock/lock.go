@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Name is the lock file's in the folder.
+// Name is the name of the lock file in the folder.
 const Name = "gotrain.lock"
 
-// Options are those of Take.
+// Options are the options of Take.
 type Options struct {
 	Every    time.Duration // between beats; 5 s
 	Patience time.Duration // how long an owner on another host may be silent; 60 s
-	// Waiting is told once where Take has to watch for a sign of life, which takes up to Patience.
+	// Waiting is called once if Take has to watch for a sign of life, which takes up to Patience.
 	Waiting func(o Owner, patience time.Duration)
-	// Lost is told once, on a goroutine of the lock, when the lock turns out to be lost.
+	// Lost is called once, on a goroutine of the lock, when the lock turns out to be lost.
 	Lost func(error)
-	Hint string // more for the hint of a BusyError
+	Hint string // extra text for the hint of a BusyError
 }
 
 // Lock is the ownership of a folder. Its methods may be called from any goroutine.
@@ -40,7 +40,7 @@ type Lock struct {
 	stopped chan struct{}
 }
 
-// Take makes this process the owner of a folder, which is made where it is missing. The error of a folder that somebody else owns is a *BusyError. Where only
+// Take makes this process the owner of a folder, and creates the folder if missing. If another process owns it, the error is a *BusyError. If only
 // time can tell whether the owner is alive, Take waits, up to Options.Patience or the end of ctx.
 func Take(ctx context.Context, dir string, o Options) (*Lock, error) {
 	o.Every, o.Patience = cmp.Or(o.Every, 5*time.Second), cmp.Or(o.Patience, time.Minute)
@@ -64,7 +64,7 @@ func Take(ctx context.Context, dir string, o Options) (*Lock, error) {
 	return l, nil
 }
 
-// Covers says whether dir is the folder that is owned, perhaps by another name.
+// Covers reports whether dir is the owned folder, perhaps under another name.
 func (l *Lock) Covers(dir string) bool {
 	a, err := os.Stat(filepath.Dir(l.path))
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *Lock) Covers(dir string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// Check says whether the lock is still held: nil, an error that is ErrLost, or another one where the file cannot be read just now.
+// Check reports whether the lock is still held: nil, an error that is ErrLost, or another error if the file cannot be read at the moment.
 func (l *Lock) Check() error {
 	l.mu.Lock()
 	token := l.owner.Token
@@ -85,20 +85,20 @@ func (l *Lock) Check() error {
 		if o, err = read(l.path); err == nil || errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		time.Sleep(10 * time.Millisecond) // a handle that went stale, a beat half written
+		time.Sleep(10 * time.Millisecond) // a stale handle, or a half-written beat
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &lostError{path: l.path}
 	case err != nil:
-		return fmt.Errorf("cannot tell whether the folder is still this run's: %w", err)
+		return fmt.Errorf("cannot tell whether this run still owns the folder: %w", err)
 	case o.Token != token:
 		return &lostError{path: l.path, by: &o}
 	}
 	return nil
 }
 
-// beat changes the file now and then, until Release or a loss.
+// beat changes the file periodically, until Release or a loss.
 func (l *Lock) beat() {
 	defer close(l.stopped)
 	tick := time.NewTicker(l.opts.Every)
@@ -119,15 +119,15 @@ func (l *Lock) beat() {
 		l.owner.Beat++
 		raw, err := l.owner.encode()
 		if err == nil {
-			// An error is not for now: if it lasts, others may take over, and Check will say so. After a take-over this
-			// writes to a file that has no name any more.
+			// An error is not fatal yet: if it persists, others may take over, and Check reports that. After a takeover this writes to a file that no longer
+			// has a name.
 			_, _ = l.file.WriteAt(raw, 0)
 		}
 		l.mu.Unlock()
 	}
 }
 
-// Release gives the folder up. Idempotent.
+// Release gives up the folder. Release is idempotent.
 func (l *Lock) Release() error {
 	l.mu.Lock()
 	again := l.done
@@ -144,7 +144,7 @@ func (l *Lock) Release() error {
 	t := &taker{ctx: ctx, opts: l.opts}
 	err := t.remove(l.path, token)
 	if errors.Is(err, errTaken) || errors.Is(err, context.DeadlineExceeded) {
-		err = nil // somebody is taking it over: then it is theirs
+		err = nil // another process is taking it over, so it owns the folder now
 	}
 	return errors.Join(err, l.file.Close())
 }

@@ -2,7 +2,7 @@ package dirlock
 
 import "syscall"
 
-// boot names this run of the kernel.
+// boot identifies the current boot of the kernel.
 func boot() string {
 	s, err := syscall.Sysctl("kern.bootsessionuuid")
 	if err != nil {
@@ -11,7 +11,7 @@ func boot() string {
 	return s
 }
 
-// Without /proc nothing tells processes of the same number apart, so flock decides, and then the beat.
+// Without /proc, processes with the same number cannot be told apart, so flock decides, and then the beat.
 
 func space() string      { return "" }
 func started(int) string { return "" }

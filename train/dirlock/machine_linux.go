@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// boot names this run of the kernel.
+// boot identifies the current boot of the kernel.
 func boot() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -17,7 +17,7 @@ func boot() string {
 	return strings.TrimSpace(string(b))
 }
 
-// space names the table of processes that this process sees.
+// space identifies the PID namespace of this process.
 func space() string {
 	s, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
@@ -26,13 +26,13 @@ func space() string {
 	return s
 }
 
-// started is when a process began, in clock ticks since the boot; "" where there is none or it cannot be known. A zombie has ended.
+// started is when a process began, in clock ticks since boot; "" if there is no such process or the time is unknown. A zombie counts as ended.
 func started(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
 	}
-	// The second field is the name in parentheses and may hold anything.
+	// The second field is the name in parentheses and may contain anything.
 	_, rest, ok := cutLast(string(b), ") ")
 	f := strings.Fields(rest)
 	if !ok || len(f) < 20 || f[0] == "Z" || f[0] == "X" {
@@ -49,7 +49,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// gone says whether there is certainly no such process, or only its zombie.
+// gone reports whether the process certainly does not exist, or is only a zombie.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true

@@ -2,7 +2,7 @@
 
 package dirlock
 
-// Without /proc nothing tells processes of the same number apart, so the beat decides.
+// Without /proc, processes with the same number cannot be told apart, so the beat decides.
 
 func boot() string       { return "" }
 func space() string      { return "" }

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Owner is who a lock file names.
+// Owner is the process that a lock file names.
 type Owner struct {
-	Token string    `json:"token"` // of this ownership
+	Token string    `json:"token"` // unique to this ownership
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
-	// Boot, Space and Start make PID unambiguous: the boot of the kernel, the table of processes (containers have their own), and when the process
-	// started, in the kernel's own count. "" where the system does not tell.
+	// Boot, Space and Start make PID unambiguous: the boot of the kernel, the PID namespace (containers have their own), and the start time of the
+	// process in kernel ticks. "" if the system does not provide them.
 	Boot  string `json:"boot,omitempty"`
 	Space string `json:"pid_space,omitempty"`
 	Start string `json:"start,omitempty"`
@@ -31,7 +31,7 @@ func (o Owner) String() string {
 	return fmt.Sprintf("process %d on %s, since %s", o.PID, strconv.Quote(o.Host), o.Since.Local().Format(time.DateTime))
 }
 
-// self is the owner that this process would be.
+// self describes this process as an owner.
 func self() (Owner, error) {
 	var raw [16]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -48,7 +48,7 @@ func self() (Owner, error) {
 	}, nil
 }
 
-// size of a lock file: constant, so that a beat overwrites it in place and needs no room on a full disk.
+// size of a lock file: constant, so that a beat overwrites it in place and needs no space on a full disk.
 const size = 1024
 
 func (o Owner) encode() ([]byte, error) {
@@ -56,8 +56,8 @@ func (o Owner) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) >= size { // a host name of kilobytes
-		return nil, fmt.Errorf("%d bytes describe the owner, more than %d", len(raw), size-1)
+	if len(raw) >= size { // a host name of several kilobytes
+		return nil, fmt.Errorf("the description of the owner has %d bytes, more than %d", len(raw), size-1)
 	}
 	out := make([]byte, size)
 	for i := range out {
@@ -68,7 +68,7 @@ func (o Owner) encode() ([]byte, error) {
 	return out, nil
 }
 
-// errUnclear says that a lock file does not name an owner: it is being written, or was not written to its end.
+// errUnclear means that a lock file does not name an owner: it is being written, or was never completed.
 var errUnclear = errors.New("names no owner")
 
 func decode(raw []byte) (Owner, error) {
@@ -76,13 +76,13 @@ func decode(raw []byte) (Owner, error) {
 	if err := json.Unmarshal(raw, &o); err != nil || len(o.Token) != 32 {
 		return Owner{}, errUnclear
 	}
-	if _, err := hex.DecodeString(o.Token); err != nil { // it becomes a part of a file name
+	if _, err := hex.DecodeString(o.Token); err != nil { // it becomes part of a file name
 		return Owner{}, errUnclear
 	}
 	return o, nil
 }
 
-// read says who owns a lock file. It never waits, whatever lies there.
+// read returns the owner that a lock file names. It never blocks, whatever kind of file it finds.
 func read(path string) (Owner, error) {
 	f, err := openPlain(path)
 	if err != nil {

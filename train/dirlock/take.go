@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// taker acquires lock files, and the right to remove those of the dead.
+// taker acquires lock files, and the right to remove those of dead owners.
 type taker struct {
 	ctx  context.Context
 	opts Options
 }
 
-// acquire makes the file at path this process's, after removing one whose owner is dead. The error of a living owner is a *BusyError.
+// acquire makes the file at path this process's, after removing one whose owner is dead. If the owner is alive, the error is a *BusyError.
 func (t *taker) acquire(path string) (*os.File, Owner, error) {
 	for {
 		f, me, err := create(path)
@@ -33,7 +33,7 @@ func (t *taker) acquire(path string) (*os.File, Owner, error) {
 			return nil, o, &BusyError{Dir: filepath.Dir(path), Owner: o}
 		case v == dead:
 			if err := t.remove(path, tokenOf(o)); errors.Is(err, errTaken) {
-				// Somebody else is removing it, and is about to be the owner.
+				// Another process is removing it, and is about to become the owner.
 				if err := t.sleep(20 * time.Millisecond); err != nil {
 					return nil, o, err
 				}
@@ -44,13 +44,13 @@ func (t *taker) acquire(path string) (*os.File, Owner, error) {
 	}
 }
 
-// create makes a lock file of this process, complete from its first moment. The error is fs.ErrExist where there is one already.
+// create makes a lock file for this process, complete from its first moment. The error is fs.ErrExist if there is one already.
 func create(path string) (*os.File, Owner, error) {
 	me, err := self()
 	if err != nil {
 		return nil, me, err
 	}
-	me.Beat = 1e9 // a beat does not change how many digits there are, so a reader never sees a number that was not written
+	me.Beat = 1e9 // a constant number of digits, so that a reader never sees a number that was not written
 	temp := path + "." + me.Token + tempSuffix
 	f, err := newFile(temp, &me)
 	if err != nil {
@@ -58,7 +58,7 @@ func create(path string) (*os.File, Owner, error) {
 	}
 	defer os.Remove(temp)
 	err = os.Link(temp, path)
-	if err == nil || same(f, path) { // a network file system may have lost the answer
+	if err == nil || same(f, path) { // a network file system may have lost the reply
 		return f, me, nil
 	}
 	f.Close()
@@ -92,7 +92,7 @@ func newFile(path string, me *Owner) (*os.File, error) {
 	return f, nil
 }
 
-// same says whether path is the open file.
+// same reports whether path is the open file.
 func same(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {
@@ -102,7 +102,7 @@ func same(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// noLinks says whether the file system has no hard links.
+// noLinks reports whether the file system lacks hard links.
 func noLinks(err error) bool {
 	for _, e := range []error{syscall.EPERM, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EMLINK, errors.ErrUnsupported} {
 		if errors.Is(err, e) {
@@ -112,11 +112,11 @@ func noLinks(err error) bool {
 	return false
 }
 
-// errTaken says that somebody else has the right to remove a lock file.
-var errTaken = errors.New("somebody else is removing the lock file")
+// errTaken means that another process has the right to remove a lock file.
+var errTaken = errors.New("another process is removing the lock file")
 
-// remove takes away the lock file at path if it still has the token. Who may do that is decided by a second lock file, which is named after the token: so nobody
-// removes a file that was put there after they had judged another one. A second file of a dead process is removed in the same way.
+// remove removes the lock file at path if it still has the token. A second lock file, named after the token, decides which process may do so; hence
+// no process removes a file that was created after it judged another one. A second file left by a dead process is removed in the same way.
 func (t *taker) remove(path, token string) error {
 	right := filepath.Join(filepath.Dir(path), Name+"."+token)
 	f, _, err := t.acquire(right)
@@ -146,7 +146,7 @@ func (t *taker) remove(path, token string) error {
 	return nil
 }
 
-// tokenOf is the token of an owner, also of none.
+// tokenOf is the token of an owner, or "" for nil.
 func tokenOf(o Owner) string {
 	if o.Token == "" {
 		return strings.Repeat("0", 32)
@@ -165,7 +165,7 @@ func (t *taker) sleep(d time.Duration) error {
 	}
 }
 
-// sweep removes what processes of this machine left that died in the middle of taking or releasing. It must not fail a lock that is held.
+// sweep removes files left by processes of this machine that died while taking or releasing. It must not fail a lock that is held.
 func sweep(dir string, me Owner) {
 	left, err := filepath.Glob(filepath.Join(escape(dir), Name+".*"))
 	if err != nil {
@@ -178,7 +178,7 @@ func sweep(dir string, me Owner) {
 	}
 }
 
-// escape makes a path a pattern that stands for it alone.
+// escape makes a path a pattern that matches only itself.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -1,21 +1,21 @@
-// Package foreign opens files that others made, and prints their words, without trusting either.
+// Package foreign opens files from untrusted sources, and prints text from them, safely.
 //
-// # In short
+// # Overview
 //
 //	f, err := foreign.Open(path)                    // a regular file; never waits for a pipe or a device
-//	raw, err := foreign.ReadFile(path, 1<<20)       // whole, and no more than that
-//	z, err := foreign.Gunzip(r)                     // ends with ErrBomb where a little becomes very much
-//	out := foreign.Writer(os.Stdout)                // control characters become \x1b and the like
+//	raw, err := foreign.ReadFile(path, 1<<20)       // whole, at most 1 MiB
+//	z, err := foreign.Gunzip(r)                     // fails with ErrBomb on a decompression bomb
+//	out := foreign.Writer(os.Stdout)                // control characters become \x1b and so on
 //	s := foreign.Printable(name)
 //
-// # The rules
+// # Rules
 //
-// A path that a user gives, or that a folder of data holds, may lead to a pipe, a terminal, a disk or /dev/zero. Where a file is meant, Open refuses all of these at
-// once: an open pipe without a writer would wait for ever, and no signal would end the wait.
+// A path that a user gives, or that is found in a data folder, may lead to a pipe, a terminal, a disk or /dev/zero. Open rejects all of these at
+// once: opening a pipe without a writer would block forever, and no signal would end the wait.
 //
-// Nothing is allocated because a header says so. What a header claims is compared with the size of the file first; what is compressed grows piece by piece and
-// up to MaxRatio times what was read. A file of a few kilobytes takes no gigabytes.
+// No memory is allocated because a header says so. What a header claims is first compared with the size of the file; decompressed data grow piece by
+// piece, up to MaxRatio times the bytes read. A file of a few kilobytes never takes gigabytes.
 //
-// Names of files, tensors and classes, and the messages that quote them, pass Printable on their way to a terminal, so they cannot move its cursor,
-// rename its window or hide a line.
+// Names of files, tensors and classes, and messages that quote them, pass through Printable before they reach a terminal, so they cannot move its
+// cursor, rename its window or hide a line.
 package foreign

@@ -7,16 +7,16 @@ import (
 	"io"
 )
 
-// MaxRatio is how many times its compressed size a file may take. Pictures and weights shrink to a half or a tenth; gzip could reach a thousand.
+// MaxRatio is the maximum ratio of decompressed to compressed size. Images and weights shrink to a half or a tenth; gzip can reach a thousand.
 const MaxRatio = 100
 
-// free is what may be made of little: a small file of zeros is no danger.
+// free is the decompressed size below which the ratio is not checked: a small file of zeros is harmless.
 const free = 64 << 20
 
-// ErrBomb is inside the error for compressed data that expand more than real data do.
+// ErrBomb is wrapped by the error for compressed data that expand more than real data do.
 var ErrBomb = errors.New("expands too far")
 
-// Gunzip reads gzip. Once the result is above 64 MiB and MaxRatio times what was read, it ends with ErrBomb.
+// Gunzip reads gzip. Once the output exceeds both 64 MiB and MaxRatio times the input, it fails with ErrBomb.
 func Gunzip(r io.Reader) (io.Reader, error) {
 	in := &counter{r: r}
 	z, err := gzip.NewReader(in)
@@ -47,7 +47,7 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	n, err := g.z.Read(p)
 	g.out += int64(n)
 	if g.out > free && g.out/MaxRatio > g.in.n {
-		return 0, fmt.Errorf("the compressed data: %w: %d bytes became %d and more", ErrBomb, g.in.n, g.out)
+		return 0, fmt.Errorf("compressed data: %w: %d bytes became at least %d", ErrBomb, g.in.n, g.out)
 	}
 	return n, err
 }

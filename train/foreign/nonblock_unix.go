@@ -4,5 +4,5 @@ package foreign
 
 import "syscall"
 
-// nonblock keeps the opening of a pipe from waiting for its other end. Reading regular files is not changed by it.
+// nonblock keeps the opening of a pipe from waiting for its other end. It does not affect reading regular files.
 const nonblock = syscall.O_NONBLOCK

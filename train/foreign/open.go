@@ -8,14 +8,14 @@ import (
 	"os"
 )
 
-// ErrNotRegular is inside the error for what is there and is no regular file.
+// ErrNotRegular is wrapped by the error for a path that is not a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Open opens a regular file for reading; anything else is an error that is ErrNotRegular and says what it is. It does not wait.
+// Open opens a regular file for reading; for anything else, the error is ErrNotRegular and says what the path is. It does not block.
 func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
-		// A socket cannot be opened at all, and the system calls that "no such device".
+		// A socket cannot be opened at all; the system reports "no such device".
 		if st, e := os.Stat(path); e == nil && !st.Mode().IsRegular() && !errors.Is(err, fs.ErrPermission) {
 			err = &fs.PathError{Op: "open", Path: path, Err: notRegular(st.Mode())}
 		}
@@ -32,13 +32,13 @@ func Open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// notRegular says what there is instead of a regular file.
+// notRegular describes what the path is instead of a regular file.
 func notRegular(m fs.FileMode) error {
 	switch {
 	case m.IsDir():
 		return fmt.Errorf("it is a directory, %w", ErrNotRegular)
 	case m&fs.ModeNamedPipe != 0:
-		return fmt.Errorf("it is a pipe, %w\nhint: write what comes through it to a file first", ErrNotRegular)
+		return fmt.Errorf("it is a pipe, %w\nhint: write its contents to a file first", ErrNotRegular)
 	case m&fs.ModeSocket != 0:
 		return fmt.Errorf("it is a socket, %w", ErrNotRegular)
 	case m&fs.ModeDevice != 0:
@@ -47,10 +47,10 @@ func notRegular(m fs.FileMode) error {
 	return ErrNotRegular
 }
 
-// ErrLarge is inside the error for a file that is larger than its kind can be.
+// ErrLarge is wrapped by the error for a file that is larger than its kind can be.
 var ErrLarge = errors.New("too large")
 
-// ReadFile reads a regular file of at most limit bytes. A larger one is an error that is ErrLarge, before memory is taken for it.
+// ReadFile reads a regular file of at most limit bytes. For a larger one the error is ErrLarge, before any memory is allocated.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	}
 	size := st.Size()
 	if size <= limit {
-		raw := make([]byte, 0, size+1) // of /proc it is 0, so what comes is what counts
+		raw := make([]byte, 0, size+1) // files in /proc report size 0, so count what is read
 		for {
 			n, err := f.Read(raw[len(raw):cap(raw)])
 			raw = raw[:len(raw)+n]
@@ -82,5 +82,5 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 			}
 		}
 	}
-	return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: %d bytes or more, where %d are the most", ErrLarge, size, limit)}
+	return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: at least %d bytes, the limit is %d", ErrLarge, size, limit)}
 }

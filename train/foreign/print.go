@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable replaces what a terminal would obey instead of showing: control characters other than tab and newline, marks that change the direction of
-// text, and bytes that are no UTF-8. They become escapes as in Go: \x1b, \u202e. Inside strings of JSON,
-// which has no raw control characters, the result is JSON with the same meaning.
+// Printable replaces what a terminal would interpret instead of showing: control characters other than tab and newline, marks that change the
+// direction of text, and invalid UTF-8. They become escapes as in Go: \x1b, \u202e. Inside JSON strings, which have no raw control characters, the
+// result is JSON with the same meaning.
 func Printable(s string) string {
 	if clean(s) {
 		return s
@@ -34,7 +34,7 @@ func clean(s string) bool {
 	return true
 }
 
-// obeyed says whether a terminal does something with a rune of n bytes.
+// obeyed reports whether a terminal interprets a rune of n bytes instead of showing it.
 func obeyed(r rune, n int) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -64,13 +64,13 @@ func escape(b *strings.Builder, r rune, text string) {
 	}
 }
 
-// Writer passes text on to w as Printable makes it. A character that is divided between two writes waits for its second half; one
-// that never comes is left out.
+// Writer writes text to w as Printable makes it. A character that is split across two writes waits for its second half; if that never comes, it is
+// dropped.
 func Writer(w io.Writer) io.Writer { return &writer{w: w} }
 
 type writer struct {
 	w    io.Writer
-	rest []byte // of a character, less than utf8.UTFMax
+	rest []byte // start of a character, less than utf8.UTFMax bytes
 }
 
 func (w *writer) Write(p []byte) (int, error) {

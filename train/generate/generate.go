@@ -9,15 +9,15 @@ import (
 	"github.com/gotrain/gotrain/graph/models/llama"
 )
 
-// Stats says how long a run took.
+// Stats reports how long a run took.
 type Stats struct {
 	Prompt, Written int           // tokens of all texts
-	Reading         time.Duration // of the prompts
-	Writing         time.Duration // of all tokens but each text's first, which comes with its prompt
+	Reading         time.Duration // time to read the prompts
+	Writing         time.Duration // time for all tokens except each text's first, which comes with its prompt
 	Steps           int           // tokens of the longest text
 }
 
-// PerSecond is how many tokens of all texts were made in a second; 0 where there were none.
+// PerSecond is the number of tokens generated per second over all texts; 0 if there were none.
 func (s Stats) PerSecond() float64 {
 	if s.Writing <= 0 || s.Written <= 0 {
 		return 0
@@ -25,17 +25,18 @@ func (s Stats) PerSecond() float64 {
 	return float64(s.Written) / s.Writing.Seconds()
 }
 
-// text is one that is being written.
+// text is one text being generated.
 type text struct {
 	*sampler
 	length int   // tokens read so far
 	next   int32 // the newest token, not yet read
-	left   int   // tokens still to write
+	left   int   // tokens still to generate
 	done   bool
 }
 
-// Run continues prompts, at most Options.Texts of them, by up to limit tokens each. emit is called for each new token as it is chosen, texts in order. A text ends before a token
-// that ends texts (Config.EOS, and Config.BOS, which begins another one), or when its room is used up. Run may be called again; it starts anew.
+// Run continues prompts, at most Options.Texts of them, by up to limit tokens each. emit is called for each new token as it is chosen, texts in
+// order. A text ends before an end token (Config.EOS, or Config.BOS, which would begin another text), or when its room is used up. Run may be called
+// again; each call starts from empty texts.
 func (g *Generator) Run(ctx context.Context, prompts [][]int32, s Sampling, limit int, emit func(text int, id int32)) (st Stats, err error) {
 	texts, err := g.start(prompts, s, limit)
 	if err != nil {
@@ -85,19 +86,19 @@ func (g *Generator) start(prompts [][]int32, s Sampling, limit int) ([]*text, er
 		return nil, err
 	}
 	if len(prompts) == 0 || len(prompts) > g.opt.Texts {
-		return nil, fmt.Errorf("generate: %d prompts, and room for %d texts", len(prompts), g.opt.Texts)
+		return nil, fmt.Errorf("generate: %d prompts, but room for only %d", len(prompts), g.opt.Texts)
 	}
 	var texts []*text
 	for i, p := range prompts {
 		if len(p) == 0 {
-			return nil, fmt.Errorf("generate: prompt %d is empty\nhint: begin with the token that begins a text", i)
+			return nil, fmt.Errorf("generate: prompt %d is empty\nhint: begin it with the token that begins a text (BOS)", i)
 		}
 		if len(p) > g.opt.Room {
-			return nil, fmt.Errorf("generate: prompt %d has %d tokens, and there is room for %d", i, len(p), g.opt.Room)
+			return nil, fmt.Errorf("generate: prompt %d has %d tokens, but there is room for only %d", i, len(p), g.opt.Room)
 		}
 		for j, id := range p {
 			if id < 0 || int(id) >= g.config.Vocab {
-				return nil, fmt.Errorf("generate: prompt %d: token %d is %d, outside the vocabulary of %d\nhint: the tokenizer does not belong to the model", i, j, id, g.config.Vocab)
+				return nil, fmt.Errorf("generate: prompt %d: token %d is %d, outside the vocabulary of %d\nhint: use the tokenizer of this model", i, j, id, g.config.Vocab)
 			}
 		}
 		texts = append(texts, &text{sampler: newSampler(s, i), left: limit, done: limit <= 0})
@@ -105,7 +106,7 @@ func (g *Generator) start(prompts [][]int32, s Sampling, limit int) ([]*text, er
 	return texts, nil
 }
 
-// read runs the prompts through the model, some tokens of all texts at a time. The logits that count are those after each text's last token.
+// read runs the prompts through the model, a chunk of each text at a time. The logits that count are those after each text's last token.
 func (g *Generator) read(ctx context.Context, prompts [][]int32, texts []*text) error {
 	longest := 0
 	for _, p := range prompts {
@@ -138,7 +139,7 @@ func (g *Generator) read(ctx context.Context, prompts [][]int32, texts []*text) 
 	return nil
 }
 
-// choose takes the next token of each text.
+// choose samples the next token of each text.
 func (g *Generator) choose(texts []*text, emit func(int, int32), st *Stats) error {
 	for i, t := range texts {
 		if t.done {

@@ -162,7 +162,7 @@ func TestMistakes(t *testing.T) {
 	g := open(t, generate.Options{Threads: 1, Room: 8})
 	for want, run := range map[string]func() error{
 		"prompt 0 is empty": func() error { _, err := g.Run(t.Context(), [][]int32{{}}, generate.Sampling{}, 1, nil); return err },
-		"2 prompts, and room for 1": func() error {
+		"2 prompts, but room for only 1": func() error {
 			_, err := g.Run(t.Context(), [][]int32{{1}, {1}}, generate.Sampling{}, 1, nil)
 			return err
 		},
@@ -170,7 +170,7 @@ func TestMistakes(t *testing.T) {
 			_, err := g.Run(t.Context(), [][]int32{{1, 512}}, generate.Sampling{}, 1, nil)
 			return err
 		},
-		"there is room for 8": func() error {
+		"there is room for only 8": func() error {
 			_, err := g.Run(t.Context(), [][]int32{make([]int32, 9)}, generate.Sampling{}, 1, nil)
 			return err
 		},

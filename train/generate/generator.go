@@ -12,23 +12,23 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Weights are the parameters of a model by name, as float32 in the order of the model.
+// Weights are the parameters of a model by name, as float32 in the model's layout.
 type Weights interface {
 	Shape(name string) (shape []int, ok bool)
 	Read(name string, dst []float32) error
 }
 
-// Options say where and how much. The zero value of a field is what its comment says.
+// Options configure a Generator. The comment of a field gives its default after the last semicolon.
 type Options struct {
-	Device  string    // family; "": cpu where it can be opened, else ref with a warning
+	Device  string    // device family; "": cpu if it can be opened, else ref with a warning
 	Threads int       // compute threads; 0: all cores of this process
-	Compute npu.DType // of activations and weights: F32 or BF16, which needs half the memory traffic; F32
-	Texts   int       // written at the same time; 1
-	Room    int       // tokens of a text, prompt included; the model's context
-	Chunk   int       // tokens of each prompt that are read at a time; 64
+	Compute npu.DType // of activations and weights: F32 or BF16, which halves the memory traffic; F32
+	Texts   int       // texts generated at the same time; 1
+	Room    int       // maximum tokens of a text, prompt included; the model's context
+	Chunk   int       // tokens of each prompt to read at a time; 64
 }
 
-// Generator is a model on a device. It is used by one goroutine.
+// Generator is a model on a device. It may be used by one goroutine at a time.
 type Generator struct {
 	config       llama.Config
 	opt          Options
@@ -39,7 +39,7 @@ type Generator struct {
 	newest       []float32 // logits [Texts V]
 }
 
-// New reads the weights and prepares the programs. The Generator must be closed. w is not needed afterwards.
+// New reads the weights and prepares the programs. The caller must close the Generator; w is no longer needed after New returns.
 func New(w Weights, c llama.Config, o Options) (*Generator, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (g *Generator) open(w Weights) (err error) {
 	if g.stream, err = g.dev.NewStream("compute"); err != nil {
 		return err
 	}
-	// One token at a time is what matters, so that program decides how weights lie.
+	// Speed matters for one token at a time, so that program decides the layout of the weights.
 	if g.step, err = g.compile(1, nil); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func openDevice(o Options) (npu.Device, error) {
 	if err == nil {
 		return dev, nil
 	}
-	slog.Warn("the cpu device cannot be opened; computing with plain Go, which is correct and very slow", "reason", err)
+	slog.Warn("the cpu device cannot be opened; computing in plain Go, which is correct but very slow", "reason", err)
 	return npu.Open("ref", n)
 }
 
@@ -136,7 +136,8 @@ func (g *Generator) fill(w Weights, mem graph.Memory) (err error) {
 			return fmt.Errorf("generate: the weights lack %s", x.Name)
 		}
 		if !npu.Shape(shape).Equal(x.Desc.Shape) {
-			return fmt.Errorf("generate: %s is %v in the weights, %v in the model\nhint: the configuration does not belong to them", x.Name, shape, x.Desc.Shape)
+			return fmt.Errorf("generate: %s is %v in the weights, %v in the model\nhint: use the configuration that belongs to these weights", x.Name, shape,
+				x.Desc.Shape)
 		}
 		v := make([]float32, x.Desc.Shape.Elems())
 		if err := w.Read(x.Name, v); err != nil {
@@ -149,7 +150,7 @@ func (g *Generator) fill(w Weights, mem graph.Memory) (err error) {
 	return nil
 }
 
-// WeightBytes is what one token must read: every weight that takes part in a product, in the form in which it is kept.
+// WeightBytes is the number of bytes that one token must read: every weight that takes part in a product, in its stored form.
 func (g *Generator) WeightBytes() int64 {
 	n := g.config.Params()
 	if !g.config.Tied {
@@ -158,14 +159,14 @@ func (g *Generator) WeightBytes() int64 {
 	return n * int64(g.opt.Compute.Size())
 }
 
-// Info tells of the device.
+// Info describes the device.
 func (g *Generator) Info() npu.Info { return g.dev.Info() }
 
 func (g *Generator) logits(text int) []float32 {
 	return g.newest[text*g.config.Vocab:][:g.config.Vocab]
 }
 
-// Close releases everything. Idempotent.
+// Close releases everything. Close is idempotent.
 func (g *Generator) Close() error {
 	var errs []error
 	for _, p := range []*program{g.prompt, g.step} {

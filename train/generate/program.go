@@ -9,7 +9,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// program reads width tokens of each text.
+// program reads width tokens of each text at a time.
 type program struct {
 	prog                 *graph.Program
 	width                int
@@ -48,7 +48,7 @@ func (p *program) bind(mem graph.Memory) error {
 	return nil
 }
 
-// clear says that no text has a token.
+// clear marks all texts as having no token.
 func (p *program) clear() {
 	for i := range p.pos {
 		p.tokens[i], p.pos[i] = 0, -1
@@ -58,7 +58,7 @@ func (p *program) clear() {
 	}
 }
 
-// put gives a text its token j, which stands at a place. The last one put is the newest.
+// put sets token j of a text, at a given position. The last one put is the newest.
 func (p *program) put(text, j int, id int32, place int) {
 	at := text*p.width + j
 	p.tokens[at], p.pos[at], p.last[text] = id, int32(place), int32(at)
@@ -72,7 +72,7 @@ func (g *Generator) forward(ctx context.Context, p *program) error {
 		at npu.Ptr
 		v  []int32
 	}{{p.inTokens, p.tokens}, {p.inPos, p.pos}, {p.end, p.last}} {
-		if in.at.IsNil() { // a program that does not read it
+		if in.at.IsNil() { // the program does not read it
 			continue
 		}
 		if err := g.stream.CopyIn(in.at, bytesOf(in.v)); err != nil {

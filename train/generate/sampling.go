@@ -9,25 +9,25 @@ import (
 	"strings"
 )
 
-// Sampling says how a token is chosen. The zero value takes the likeliest.
+// Sampling configures how a token is chosen. The zero value chooses the most likely one.
 type Sampling struct {
-	Temperature float64 // logits are divided by it; 0: the likeliest token, always
-	TopK        int     // only the k likeliest are considered; 0: all
-	TopP        float64 // of those, the fewest that have this probability together; 0 or 1: all
-	Seed        uint64  // text i draws from the stream (Seed, i)
+	Temperature float64 // divides the logits; 0: always the most likely token
+	TopK        int     // consider only the k most likely tokens; 0: all
+	TopP        float64 // of those, the smallest set with this total probability; 0 or 1: all
+	Seed        uint64  // text i samples from the stream (Seed, i)
 }
 
-// Check names every fault at once.
+// Check reports all faults at once.
 func (s Sampling) Check() error {
 	var bad []string
 	if !(s.Temperature >= 0) || math.IsInf(s.Temperature, 0) {
-		bad = append(bad, fmt.Sprintf("the temperature is %g, want 0 or above", s.Temperature))
+		bad = append(bad, fmt.Sprintf("the temperature is %g, want at least 0", s.Temperature))
 	}
 	if s.TopK < 0 {
-		bad = append(bad, fmt.Sprintf("top-k is %d, want 0 (all) or above", s.TopK))
+		bad = append(bad, fmt.Sprintf("top-k is %d, want at least 0 (0: all)", s.TopK))
 	}
 	if !(s.TopP >= 0 && s.TopP <= 1) {
-		bad = append(bad, fmt.Sprintf("top-p is %g, want 0 … 1", s.TopP))
+		bad = append(bad, fmt.Sprintf("top-p is %g, want 0…1", s.TopP))
 	}
 	if len(bad) > 0 {
 		return fmt.Errorf("generate: %s", strings.Join(bad, "; "))
@@ -41,7 +41,7 @@ type choice struct {
 	p  float64
 }
 
-// sampler draws for one text. It keeps its memory from token to token.
+// sampler draws for one text. It reuses its memory from token to token.
 type sampler struct {
 	Sampling
 	r    *rand.Rand
@@ -52,12 +52,12 @@ func newSampler(s Sampling, text int) *sampler {
 	return &sampler{Sampling: s, r: rand.New(rand.NewPCG(s.Seed, uint64(text)))}
 }
 
-// pick chooses a token. Of equal logits the lowest id comes first. It fails where a logit is no number.
+// pick chooses a token. Among equal logits, the lowest id wins. It fails if a logit is NaN.
 func (s *sampler) pick(logits []float32) (int32, error) {
 	best, top := -1, math.Inf(-1)
 	for i, v := range logits {
 		if v != v {
-			return 0, fmt.Errorf("generate: the logit of token %d is not a number\nhint: the weights are damaged, or do not fit the model", i)
+			return 0, fmt.Errorf("generate: the logit of token %d is not a number\nhint: check that the weights are undamaged and fit the model", i)
 		}
 		if float64(v) > top {
 			best, top = i, float64(v)
@@ -79,7 +79,7 @@ func (s *sampler) pick(logits []float32) (int32, error) {
 	return s.some[len(s.some)-1].id, nil
 }
 
-// weigh lists tokens with their probabilities, relative to the likeliest. What is below a millionth of a millionth of it is never drawn.
+// weigh lists tokens with their probabilities relative to the most likely one. Tokens below 1e-12 of it are never drawn.
 func (s *sampler) weigh(logits []float32, top float64) {
 	s.some = s.some[:0]
 	floor := top - 27.6*s.Temperature
@@ -90,7 +90,7 @@ func (s *sampler) weigh(logits []float32, top float64) {
 	}
 }
 
-// narrow keeps what top-k and top-p leave, and returns the sum of what is left.
+// narrow applies top-k and top-p, and returns the sum of what is left.
 func (s *sampler) narrow() float64 {
 	sum := func() (t float64) {
 		for _, c := range s.some {

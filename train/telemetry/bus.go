@@ -14,8 +14,8 @@ const (
 	busDrain  = 10 * time.Second      // how long Close waits for slow sinks
 )
 
-// Bus delivers events from a goroutine of its own, so that a slow disk does not slow down training. When its sinks fall far behind, spans
-// are dropped at once and other events after a short wait; a warning tells how many. It is safe for concurrent use.
+// Bus delivers events from its own goroutine, so that a slow disk does not slow down training. When its sinks fall far behind, spans are dropped at
+// once and other events after a short wait; a warning reports how many. It is safe for concurrent use.
 type Bus struct {
 	mu      sync.RWMutex // held for writing by Close only
 	closed  bool
@@ -26,7 +26,7 @@ type Bus struct {
 	dropped atomic.Int64
 }
 
-// NewBus starts delivering to sinks, with the rules of Multi.
+// NewBus starts delivering to sinks, by the rules of Multi.
 func NewBus(sinks ...Sink) *Bus {
 	b := &Bus{ch: make(chan Event, busEvents), done: make(chan struct{}), out: Multi(sinks...)}
 	go b.run()
@@ -40,13 +40,13 @@ func (b *Bus) run() {
 		b.out.Emit(e)
 		if n := b.dropped.Load(); n > 0 && !told {
 			told = true
-			b.out.Emit(Warning{Text: fmt.Sprintf("logging falls behind: %d events were dropped so far", n)})
+			b.out.Emit(Warning{Text: fmt.Sprintf("logging is falling behind: %d events dropped so far", n)})
 		}
 	}
 	b.err = b.out.Close()
 }
 
-// Emit never blocks for long and never fails. After Close events are dropped.
+// Emit never blocks for long and never fails. Events after Close are dropped.
 func (b *Bus) Emit(e Event) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -71,10 +71,10 @@ func (b *Bus) Emit(e Event) error {
 	return nil
 }
 
-// Dropped is the number of events that were lost.
+// Dropped is the number of lost events.
 func (b *Bus) Dropped() int64 { return b.dropped.Load() }
 
-// Close delivers what is under way, closes the sinks, and returns what went wrong at any time.
+// Close delivers pending events, closes the sinks, and returns all errors so far.
 func (b *Bus) Close() error {
 	b.mu.Lock()
 	if !b.closed {

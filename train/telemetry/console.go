@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// ConsoleOptions change what is printed.
+// ConsoleOptions configure what is printed.
 type ConsoleOptions struct {
-	Every      int64 // print every n-th step, the first and the last; 0 means 1
-	NoProgress bool  // no line at the bottom, even on a terminal
+	Every      int64 // print every n-th step, and the first and last; 0 means 1
+	NoProgress bool  // no progress line, even on a terminal
 }
 
 // Console prints events for people.
@@ -24,7 +24,7 @@ type Console struct {
 	learned learned
 }
 
-// NewConsole prints to a terminal.
+// NewConsole makes a Console that prints to t.
 func NewConsole(t *Terminal, id Identity, opt ConsoleOptions) *Console {
 	opt.Every = max(opt.Every, 1)
 	return &Console{t: t, id: id, opt: opt, line: line{t: t}}
@@ -52,7 +52,7 @@ func (c *Console) Emit(e Event) error {
 	return nil
 }
 
-// Close takes the line of progress away.
+// Close removes the progress line.
 func (c *Console) Close() error {
 	defer c.t.Flush()
 	return c.t.Progress("")
@@ -131,7 +131,7 @@ func (c *Console) stepFields(e Step, step string) {
 	}
 }
 
-// throughput has the unit behind a blank, as readers of such lines expect it.
+// throughput puts a space before the unit, as readers of such lines expect.
 func (l *line) throughput(v Value, unit string) {
 	l.num("throughput", v, 'f', 1, " "+orUnit(unit), 8+len(orUnit(unit)))
 }

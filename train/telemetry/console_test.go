@@ -248,7 +248,7 @@ func TestFailingSinkIsToldOnce(t *testing.T) {
 			steps++
 		}
 	}
-	want := "*telemetry.stub is switched off: disk full\n*telemetry.stub is switched off: telemetry: panic at event step: oh"
+	want := "*telemetry.stub is disabled: disk full\n*telemetry.stub is disabled: telemetry: panic at event step: oh"
 	if got := strings.Join(texts, "\n"); steps != 3 || got != want {
 		t.Errorf("%d steps, warnings\n%s, want 3 and\n%s", steps, got, want)
 	}
@@ -304,7 +304,7 @@ func TestSlowSinkDoesNotBlock(t *testing.T) {
 	}
 	warned := 0
 	for _, e := range s.got {
-		if w, ok := e.(Warning); ok && strings.Contains(w.Text, "events were dropped") {
+		if w, ok := e.(Warning); ok && strings.Contains(w.Text, "events dropped") {
 			warned++
 		}
 	}

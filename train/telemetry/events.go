@@ -8,14 +8,14 @@ type Event interface {
 	Kind() string
 }
 
-// Identity says who speaks.
+// Identity is the rank that emits events.
 type Identity struct {
 	Node  int `json:"node"`
 	Rank  int `json:"rank"`
 	World int `json:"world"`
 }
 
-// Fact is a line of the header of a run.
+// Fact is a line in the header of a run.
 type Fact struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
@@ -26,15 +26,16 @@ type RunStart struct {
 	Time    time.Time `json:"time"`
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
-	// Step is how many steps are behind the run as it starts: 0, or those of the checkpoint that it resumes from. What earlier runs told of later steps no longer counts.
+	// Step is the number of steps done as the run starts: 0, or that of the checkpoint it resumes from. Events of later steps from earlier runs no
+	// longer count.
 	Step int64 `json:"step"`
 	Identity
 	Host   string `json:"host"`
 	Facts  []Fact `json:"facts,omitempty"`  // in the order to print: device, parameters, batch, schedule, formula and peak of MFU, …
-	Recipe string `json:"recipe,omitempty"` // as resolved
+	Recipe string `json:"recipe,omitempty"` // fully resolved
 }
 
-// Step is one optimizer step, of the whole group unless a field says otherwise.
+// Step is one optimizer step, of all ranks unless a field says otherwise.
 type Step struct {
 	Time    time.Time `json:"time"`
 	Step    int64     `json:"step"` // 1 is the first
@@ -51,13 +52,13 @@ type Step struct {
 	Took       Value  `json:"step_time"`
 	Compute    Value  `json:"compute_time"` // seconds in which this rank's device computed
 	Comm       Value  `json:"comm_time"`    // seconds in collectives, hidden or not
-	Wait       Value  `json:"wait_time"`    // the part of Comm in which computing stood still
+	Wait       Value  `json:"wait_time"`    // the part of Comm during which compute stood still
 	Data       Value  `json:"data_time"`    // seconds spent waiting for samples
-	Util       Value  `json:"npu_util"`     // part of the step in which the device computed
+	Util       Value  `json:"npu_util"`     // fraction of the step in which the device computed
 	MFU        Value  `json:"mfu"`
 	Memory     Value  `json:"memory"` // bytes held by this rank
 
-	// Metrics are further numbers of the model, such as top1.
+	// Metrics are further metrics of the model, such as top1.
 	Metrics []Metric `json:"metrics,omitempty"`
 }
 
@@ -70,14 +71,14 @@ type Metric struct {
 // Eval is one pass over held-out data.
 type Eval struct {
 	Time    time.Time `json:"time"`
-	Name    string    `json:"name"` // of the data; "" means "eval"
+	Name    string    `json:"name"` // name of the data; "" means "eval"
 	Step    int64     `json:"step"`
 	Epoch   Value     `json:"epoch"`
 	Loss    Value     `json:"loss"`
 	Metrics []Metric  `json:"metrics,omitempty"`
 	Items   int64     `json:"items"` // evaluated over all ranks, each once
-	Of      int64     `json:"of"`    // in the data set; 0 where they are not its samples
-	Unit    string    `json:"unit"`  // of Items; "" is "samples"
+	Of      int64     `json:"of"`    // items in the data set; 0 if they are not its samples
+	Unit    string    `json:"unit"`  // unit of Items; "" means "samples"
 	Took    Value     `json:"time_s"`
 }
 
@@ -92,7 +93,7 @@ type Epoch struct {
 	Took    Value     `json:"time_s"`
 }
 
-// Checkpoint was written, or was not.
+// Checkpoint reports a checkpoint that was written, or failed to be written.
 type Checkpoint struct {
 	Time    time.Time `json:"time"`
 	Step    int64     `json:"step"`
@@ -100,10 +101,10 @@ type Checkpoint struct {
 	Bytes   int64     `json:"bytes"`
 	Took    Value     `json:"time_s"`
 	Removed []string  `json:"removed,omitempty"`
-	Error   string    `json:"error,omitempty"` // why it was not written; training goes on
+	Error   string    `json:"error,omitempty"` // why it was not written; training continues
 }
 
-// Warning is something that a person should know.
+// Warning is a message for the user.
 type Warning struct {
 	Time time.Time `json:"time"`
 	Step int64     `json:"step,omitempty"`
@@ -117,15 +118,15 @@ type RunEnd struct {
 	Reason     string    `json:"reason"` // "done", "stopped on request", "failed"
 	Error      string    `json:"error,omitempty"`
 	Took       Value     `json:"time_s"`
-	Throughput Value     `json:"throughput"` // median
+	Throughput Value     `json:"throughput"` // median over recent steps
 	Unit       string    `json:"unit"`
 	PeakMemory Value     `json:"peak_memory"`
 }
 
-// Span is a bar in a trace. Only Trace takes it.
+// Span is a bar in a trace. Only Trace uses it.
 type Span struct {
 	Name  string
-	Cat   string // "forward", "allreduce", …; colours and filters go by it
+	Cat   string // "forward", "allreduce", …; determines colours and filters
 	Track string // "host", "compute", "comm", "io": a row of the trace
 	Begin time.Time
 	Dur   time.Duration

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// JSONL appends events to a file, one JSON object a line, each written out at once. Every object has "event" (the kind) and "time". What
-// is not known is null; NaN and infinities are strings, as JSON has no numbers for them.
+// JSONL appends events to a file, one JSON object per line, each written at once. Every object has "event" (the kind) and "time". Unknown values are
+// null; NaN and infinities are strings, because JSON has no numbers for them.
 //
-// A run that resumes makes steps again that a killed run had already told of. Its RunStart moves events of such steps to another file (see supersede), so that the file has
-// every step once.
+// A resumed run repeats steps that a killed run has already logged. Its RunStart moves the events of those steps to another file (see supersede), so
+// that the file has every step once.
 type JSONL struct {
 	f    *os.File
 	path string
 }
 
-// NewJSONL opens or makes the file. When the last line of an earlier run was cut short it is ended first.
+// NewJSONL opens or creates the file. If the last line of an earlier run was cut short, it is terminated first.
 func NewJSONL(path string) (*JSONL, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o666)
 	if err != nil {
@@ -44,7 +44,7 @@ func endLastLine(f *os.File) error {
 	return err
 }
 
-// Emit appends the event. Spans belong into a trace and are left out.
+// Emit appends the event. Spans belong in a trace and are skipped.
 func (j *JSONL) Emit(e Event) error {
 	raw, err := marshal(e)
 	if err != nil || raw == nil {
@@ -52,7 +52,7 @@ func (j *JSONL) Emit(e Event) error {
 	}
 	if start, ok := e.(RunStart); ok {
 		if err = j.supersede(start.Step); err != nil {
-			err = fmt.Errorf("telemetry: events of steps that are made again stay in %s: %w", j.path, err)
+			err = fmt.Errorf("telemetry: events of repeated steps remain in %s: %w", j.path, err)
 		}
 	}
 	if _, werr := j.f.Write(append(raw, '\n')); werr != nil {
@@ -61,7 +61,7 @@ func (j *JSONL) Emit(e Event) error {
 	return err
 }
 
-// marshal puts the kind in front of the event's own fields; nil for kinds that have no place here.
+// marshal puts the kind before the event's fields; it returns nil for kinds that are not logged.
 func marshal(e Event) ([]byte, error) {
 	switch x := e.(type) {
 	case RunStart:

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// learned remembers how good the model was at first, so that the end of a run can say what came of it.
+// learned remembers how good the model was at first, so that the end of a run can report the improvement.
 type learned struct {
 	begin, end Eval // the first evaluation of this process and the newest
 	step       Step // the first step of this process
@@ -18,7 +18,7 @@ func (s *learned) saw(e Event) {
 			s.step = Step{Step: e.Step, Loss: e.Loss}
 		}
 	case Eval:
-		e.Metrics = slices.Clone(e.Metrics) // the sender may use them again
+		e.Metrics = slices.Clone(e.Metrics) // the sender may reuse them
 		if s.begin.Step == 0 {
 			s.begin = e
 		}
@@ -26,7 +26,7 @@ func (s *learned) saw(e Event) {
 	}
 }
 
-// line compares the first and the last numbers; "" where there is nothing to compare.
+// line compares the first and the last numbers; nil if there is nothing to compare.
 func (s *learned) line(l *line, t *Terminal) []byte {
 	if s.step.Step == 0 || s.end.Step <= s.step.Step || !s.end.Loss.Finite() {
 		return nil

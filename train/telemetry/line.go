@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// line builds key=value lines. On a terminal values are padded, so that the columns of successive lines stand below each other.
+// line builds key=value lines. On a terminal, values are padded so that the columns of successive lines are aligned.
 type line struct {
 	t     *Terminal
 	b     []byte
@@ -50,7 +50,7 @@ func (l *line) start(id Identity, what string) {
 	l.padded = l.width
 }
 
-// raw adds key=text; width is what the text is padded to on a terminal.
+// raw adds key=text; width is the padded width of text on a terminal.
 func (l *line) raw(key, text string, width int) {
 	if slices.Contains(leastFirst[:l.skip], key) {
 		return
@@ -86,10 +86,10 @@ func (l *line) bytes(key string, v Value) {
 		l.num(key, v, 'g', 5, "", 8)
 		return
 	}
-	l.raw(key, strings.ReplaceAll(amount.Bytes(int64(v.X)), " ", ""), 8) // as everywhere, but fields end at a blank
+	l.raw(key, strings.ReplaceAll(amount.Bytes(int64(v.X)), " ", ""), 8) // as everywhere, but without spaces, which separate fields
 }
 
-// end is the finished line, without the blanks that padding left at its end.
+// end is the finished line, without trailing padding.
 func (l *line) end() []byte {
 	for len(l.b) > 0 && l.b[len(l.b)-1] == ' ' {
 		l.b = l.b[:len(l.b)-1]

@@ -11,19 +11,19 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// LogOptions change a Handler.
+// LogOptions configure a Handler.
 type LogOptions struct {
-	// Level is the least level that rank 0 prints; nil means slog.LevelInfo. Other ranks print warnings and errors only, whatever it is,
-	// unless it is below info (debugging).
+	// Level is the lowest level that rank 0 prints; nil means slog.LevelInfo. Other ranks print only warnings and errors, unless it is below info
+	// (debugging).
 	Level slog.Leveler
-	// NoPrefix leaves "[rank 1] " out, because a supervisor puts it in front of every line.
+	// NoPrefix omits "[rank 1] ", for a supervisor that prefixes every line itself.
 	NoPrefix bool
-	// Step, if set, is asked for the step under way; a number above 0 is added to each record as step=.
+	// Step, if set, holds the current step; a number above 0 is added to each record as step=.
 	Step *atomic.Int64
 }
 
-// NewHandler prints log records as lines on a terminal: the message, then key=value pairs; warnings and errors say so in front. Ranks other than 0 put
-// "[rank N] " before each line and keep quiet below warnings, so that a job of many ranks reads like one program.
+// NewHandler prints log records as lines on a terminal: the message, then key=value pairs; warnings and errors are marked in front. Ranks other than
+// 0 prefix each line with "[rank N] " and print nothing below warnings, so that a job of many ranks reads like one program.
 func NewHandler(t *Terminal, id Identity, opt LogOptions) slog.Handler {
 	h := &handler{t: t, opt: opt, level: slog.LevelInfo}
 	if opt.Level != nil {
@@ -45,8 +45,8 @@ type handler struct {
 	opt    LogOptions
 	level  slog.Leveler
 	prefix string
-	attrs  []byte // formatted, of WithAttrs
-	group  string // with a dot at its end
+	attrs  []byte // formatted, from WithAttrs
+	group  string // with a trailing dot
 }
 
 func (h *handler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
@@ -61,7 +61,7 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	case r.Level < slog.LevelInfo:
 		b = append(h.t.paint(b, dim, "debug:"), ' ')
 	}
-	// A message of several lines, such as an error with a hint, keeps its lines together under one prefix each.
+	// A message of several lines, such as an error with a hint, has the prefix on each line.
 	b = append(b, strings.ReplaceAll(foreign.Printable(r.Message), "\n", "\n"+h.prefix)...)
 	b = append(b, h.attrs...)
 	r.Attrs(func(a slog.Attr) bool {

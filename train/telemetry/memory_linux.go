@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Memory is the resident set of this process in bytes, now and at its largest. A value that the system does not tell is not known. It
-// allocates next to nothing (the path, for the system), as it is asked after every step.
+// Memory is the resident set of this process in bytes, now and at its peak. A value that the system does not provide is unknown. It allocates almost
+// nothing (the path, for the system call), because it runs after every step.
 func Memory() (now, peak Value) {
 	fd, err := syscall.Open("/proc/self/status", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -23,11 +23,11 @@ func Memory() (now, peak Value) {
 	return statusKB(buf[:n], rssKey), statusKB(buf[:n], peakKey)
 }
 
-var statusBuf = sync.Pool{New: func() any { return new([8192]byte) }} // the file has about 1.5 KB
+var statusBuf = sync.Pool{New: func() any { return new([8192]byte) }} // the file is about 1.5 KB
 
 var rssKey, peakKey = []byte("\nVmRSS:"), []byte("\nVmHWM:")
 
-// statusKB reads a line such as "VmRSS:     1234 kB".
+// statusKB parses a line such as "VmRSS:     1234 kB".
 func statusKB(raw, key []byte) Value {
 	i := bytes.Index(raw, key)
 	if i < 0 {

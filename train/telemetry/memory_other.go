@@ -2,5 +2,5 @@
 
 package telemetry
 
-// Memory is not known on this system.
+// Memory is unknown on this system.
 func Memory() (now, peak Value) { return Value{}, Value{} }

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-const redraw = 100 * time.Millisecond // the line of progress is drawn at most this often
+const redraw = 100 * time.Millisecond // minimum time between two drawings of the progress line
 
-// progress makes the line at the bottom of a terminal.
+// progress makes the progress line at the bottom of a terminal.
 type progress struct {
 	drawn time.Time
 	last  time.Time
 	lastN int64
-	took  Window // seconds from step to step, evaluation and checkpoints included: that is what the time left is made of
+	took  Window // seconds from step to step, including evaluation and checkpoints, to estimate the time left
 }
 
-// step takes a step in and says whether to draw, and what.
+// step records a step and reports whether to draw, and what.
 func (p *progress) step(e Step, columns int) (string, bool) {
 	now := orNow(e.Time)
 	if !p.last.IsZero() && e.Step > p.lastN {
@@ -53,7 +53,7 @@ func (p *progress) text(e Step, columns int) string {
 	return "[" + strings.Repeat("=", full) + strings.Repeat(".", width-full) + "]" + tail
 }
 
-// short prints a duration in two units at most: 3h05m, 2m07s, 8.2s.
+// short formats a duration in two units at most: 3h05m, 2m07s, 8.2s.
 func short(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// Sink takes events, one after the other. It ignores kinds that it has no use for. It must not keep slices of an event.
+// Sink receives events, one after the other. It ignores kinds that it has no use for. It must not keep slices of an event.
 type Sink interface {
 	Emit(Event) error
-	// Close writes out what is held back. Idempotent.
+	// Close writes out buffered events. Close is idempotent.
 	Close() error
 }
 
-// Multi is one sink made of several. A sink that fails is reported once, as a Warning to the others, and gets no further
-// events; Emit itself never fails. A panic of a sink counts as a failure. It is safe for concurrent use; nil sinks are left out.
+// Multi combines several sinks into one. A sink that fails is reported once, as a Warning to the others, and gets no further events; Emit itself
+// never fails. A panic of a sink counts as a failure. Multi is safe for concurrent use; nil sinks are skipped.
 func Multi(sinks ...Sink) Sink {
 	m := &multi{}
 	for _, s := range sinks {
@@ -27,16 +27,16 @@ func Multi(sinks ...Sink) Sink {
 
 type multi struct {
 	mu    sync.Mutex
-	sinks []Sink // nil where one has failed
+	sinks []Sink // nil if it has failed
 	errs  []error
-	told  []Warning // still to be told
+	told  []Warning // still to be delivered
 }
 
 func (m *multi) Emit(e Event) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.emit(e)
-	for len(m.told) > 0 { // telling may make another one fail; each can only once
+	for len(m.told) > 0 { // delivery may make another sink fail, but each fails only once
 		w := m.told[0]
 		m.told = m.told[1:]
 		m.emit(w)
@@ -52,7 +52,7 @@ func (m *multi) emit(e Event) {
 		if err := guarded(s.Emit, e); err != nil {
 			m.sinks[i] = nil
 			m.errs = append(m.errs, err, closeQuietly(s))
-			m.told = append(m.told, Warning{Text: fmt.Sprintf("%T is switched off: %v", s, err)})
+			m.told = append(m.told, Warning{Text: fmt.Sprintf("%T is disabled: %v", s, err)})
 		}
 	}
 }
@@ -75,7 +75,7 @@ func closeQuietly(s Sink) (err error) {
 	return s.Close()
 }
 
-// Close closes all and returns what went wrong at any time.
+// Close closes all sinks and returns all errors so far.
 func (m *multi) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

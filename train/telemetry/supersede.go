@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// supersededName is the file that events of abandoned steps go to: metrics.superseded.jsonl for metrics.jsonl.
+// supersededName is the file for events of abandoned steps: metrics.superseded.jsonl for metrics.jsonl.
 func supersededName(path string) string {
 	const ext = ".jsonl"
 	return strings.TrimSuffix(path, ext) + ".superseded" + ext
 }
 
-// supersede moves the events of steps after the given one, and lines that a crash cut short, to the end of another file. Nothing is lost whenever the machine stops: what moves
-// is safe there before a new file without it takes the place of the old one. A crash between the two leaves it in both; the next start finds it again.
+// supersede moves the events of steps after the given one, and lines that a crash cut short, to the end of another file. Nothing is lost whenever the
+// machine stops: the moved events are durable there before a new file without them replaces the old one. A crash in between leaves them in both; the
+// next start repeats the move.
 func (j *JSONL) supersede(step int64) error {
 	st, err := j.f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
@@ -67,7 +68,7 @@ func (j *JSONL) supersede(step int64) error {
 	return err
 }
 
-// lines gives every line with its end.
+// lines yields every line, including its newline.
 func (j *JSONL) lines(each func(line []byte) error) error {
 	r := bufio.NewReader(io.NewSectionReader(j.f, 0, 1<<62))
 	for {
@@ -86,7 +87,7 @@ func (j *JSONL) lines(each func(line []byte) error) error {
 	}
 }
 
-// after says whether a line tells of a step after the given one, or is none.
+// after reports whether a line is an event of a step after the given one, or not an event at all.
 func after(line []byte, step int64) bool {
 	var e struct {
 		Step int64 `json:"step"`

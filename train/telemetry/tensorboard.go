@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TensorBoard writes an event file that TensorBoard shows: curves under train/, perf/ and the name of each evaluation, and the recipe
-// as text. Each event is written out at once.
+// TensorBoard writes an event file for TensorBoard: curves under train/, perf/ and the name of each evaluation, and the recipe as text. Each event is
+// written at once.
 type TensorBoard struct {
 	f       *os.File
 	payload []byte
@@ -19,8 +19,8 @@ type TensorBoard struct {
 	record  []byte
 }
 
-// NewTensorBoard makes the directory and a new event file in it. A resumed run gets a file of its own: the last one may end in a torn record, after which
-// readers stop.
+// NewTensorBoard creates the directory and a new event file in it. A resumed run gets a separate file: the last one may end in a torn record, at
+// which readers stop.
 func NewTensorBoard(dir string) (*TensorBoard, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
@@ -48,7 +48,7 @@ func NewTensorBoard(dir string) (*TensorBoard, error) {
 		}
 		return t, nil
 	}
-	return nil, fmt.Errorf("telemetry: no name is free for an event file in %s", dir)
+	return nil, fmt.Errorf("telemetry: no unused name for an event file in %s", dir)
 }
 
 // begin starts an Event: 1 wall_time, 2 step.
@@ -69,7 +69,7 @@ func (t *TensorBoard) write() error {
 	return nil
 }
 
-// scalar adds a Summary.Value: 1 tag, 2 simple_value. What is not known has no point on the curve.
+// scalar adds a Summary.Value: 1 tag, 2 simple_value. An unknown value adds no point to the curve.
 func (t *TensorBoard) scalar(tag string, v Value) {
 	if !v.OK {
 		return
@@ -79,8 +79,8 @@ func (t *TensorBoard) scalar(tag string, v Value) {
 	t.summary = protoBytes(t.summary, 1, t.value)
 }
 
-// purge tells readers to forget the points of all files before this one from a step on: a run that resumes makes these steps again. It is an Event with field 7, a SessionLog
-// {1 status = 1 (START)}, as TensorFlow and PyTorch's purge_step write it.
+// purge tells readers to discard the points of all earlier files from a step on, because a resumed run repeats these steps. It is an Event with field
+// 7, a SessionLog {1 status = 1 (START)}, as TensorFlow and PyTorch's purge_step write it.
 func (t *TensorBoard) purge(at time.Time, step int64) error {
 	t.payload = protoBytes(t.begin(at, step), 7, protoVarint(nil, 1, 1))
 	return t.write()

@@ -11,12 +11,12 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// wipe clears the line that the cursor is on. The carriage return comes last, so that a supervisor which shows what is after it sees
-// nothing of the escape.
+// wipe clears the line that the cursor is on. The carriage return comes last, so that a supervisor that shows only what follows it does not show the
+// escape sequence.
 const wipe = "\x1b[2K\r"
 
-// Terminal is where lines for people go. When it is a terminal it has one line of progress at the bottom, which is wiped before other
-// lines are written. It is safe for concurrent use.
+// Terminal is the destination for output to people. If it is a terminal, it has one progress line at the bottom, which is erased before other lines
+// are written. It is safe for concurrent use.
 type Terminal struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -26,13 +26,13 @@ type Terminal struct {
 	buf     []byte
 }
 
-// NewTerminal writes to w. columns is the width of the terminal, 0 where w is none.
+// NewTerminal writes to w. columns is the width of the terminal, or 0 if w is not one.
 func NewTerminal(w io.Writer, columns int, colour bool) *Terminal {
 	return &Terminal{w: w, columns: columns, colour: colour && columns > 0}
 }
 
-// Stdout is the standard output: as a terminal if it is one, or if a supervisor that passes it on to one said so; in colour unless NO_COLOR is
-// set or TERM is dumb. A reader that is gone or stands still costs lines and nothing else (launch.Stream).
+// Stdout is the standard output. It counts as a terminal if it is one, or if a supervisor that forwards to one says so; it has colour unless NO_COLOR
+// is set or TERM is dumb. If the reader is gone or stalls, lines are dropped (launch.Stream).
 func Stdout() *Terminal {
 	columns, _ := launch.Terminal(os.Stdout, os.LookupEnv)
 	if os.Getenv("TERM") == "dumb" {
@@ -41,14 +41,14 @@ func Stdout() *Terminal {
 	return NewTerminal(launch.NewStream(os.Stdout), columns, os.Getenv("NO_COLOR") == "")
 }
 
-// Flush waits a moment for a reader that is slow, and gives up on one that stands still.
+// Flush waits a moment for a slow reader, and gives up if it stalls.
 func (t *Terminal) Flush() {
 	if s, ok := t.w.(*launch.Stream); ok {
 		s.Flush(time.Second, nil)
 	}
 }
 
-// Live says whether there can be a line of progress.
+// Live reports whether a progress line is possible.
 func (t *Terminal) Live() bool { return t.columns > 0 }
 
 // Write writes whole lines.
@@ -65,14 +65,14 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Progress shows text in the line at the bottom; "" takes the line away. In a pipe it does nothing.
+// Progress shows text in the progress line; "" removes it. In a pipe it does nothing.
 func (t *Terminal) Progress(text string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.columns == 0 || text == t.live {
 		return nil
 	}
-	if r := []rune(text); len(r) >= t.columns { // a full line would wrap, and a wrapped one cannot be wiped
+	if r := []rune(text); len(r) >= t.columns { // a full line would wrap, and a wrapped line cannot be erased
 		text = string(r[:t.columns-1])
 	}
 	text = foreign.Printable(text)
@@ -93,7 +93,7 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// paint adds text in a colour where there are colours.
+// paint adds text in a colour, if colours are enabled.
 func (t *Terminal) paint(b []byte, colour, text string) []byte {
 	if !t.colour || colour == plain {
 		return append(b, text...)

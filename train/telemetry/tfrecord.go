@@ -7,8 +7,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maskedCRC is CRC-32C, rotated and offset, as TFRecord files have it: a checksum of data that holds checksums would otherwise be
-// weak.
+// maskedCRC is CRC-32C, rotated and offset, as in TFRecord files: a CRC of data that contain CRCs would otherwise be weak.
 func maskedCRC(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8
@@ -23,8 +22,8 @@ func appendRecord(b, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, maskedCRC(payload))
 }
 
-// The wire format of protocol buffers, as far as events need it: a key of field number and wire type, then a varint (0), 8 bytes (1),
-// a length and bytes (2), or 4 bytes (5).
+// The wire format of protocol buffers, as far as events need it: a key made of field number and wire type, then a varint (0), 8 bytes (1), a length
+// and bytes (2), or 4 bytes (5).
 
 func protoVarint(b []byte, field int, v uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(field)<<3)

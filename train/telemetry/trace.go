@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// TraceOptions change a trace.
+// TraceOptions configure a trace.
 type TraceOptions struct {
-	// Origin is time 0 of the trace. Give all ranks the same one and their files can be joined; zero means now.
+	// Origin is time 0 of the trace. Use the same one on all ranks, so that their files can be joined; zero means now.
 	Origin time.Time
-	// Offset is added to the times of this rank: its clock's lag behind rank 0, measured at start.
+	// Offset is added to the times of this rank: the lag of its clock behind rank 0's, measured at the start.
 	Offset time.Duration
-	// Limit is the number of spans after which no more are taken, so that a long run does not fill the disk; 0 means 1,000,000.
+	// Limit is the maximum number of spans to record, so that a long run does not fill the disk; 0 means 1,000,000.
 	Limit int
 }
 
-// Trace writes spans in Chrome's trace format, for Perfetto or chrome://tracing: a process is a rank, a row is a track. It is an array
-// whose closing bracket may be missing, so that the file of a killed run opens too.
+// Trace writes spans in Chrome's trace format, for Perfetto or chrome://tracing: a process is a rank, a row is a track. It is an array whose closing
+// bracket may be missing, so that the file of a killed run can be opened too.
 type Trace struct {
 	f      *os.File
 	w      *bufio.Writer
@@ -31,7 +31,7 @@ type Trace struct {
 	b      []byte
 }
 
-// NewTrace makes the file.
+// NewTrace creates the file.
 func NewTrace(path string, id Identity, opt TraceOptions) (*Trace, error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewTrace(path string, id Identity, opt TraceOptions) (*Trace, error) {
 	t.meta("process_name", 0, "name", fmt.Sprintf("rank %d", id.Rank))
 	t.meta("process_labels", 0, "labels", fmt.Sprintf("node %d, clock %+.3fms", id.Node, float64(opt.Offset)/1e6))
 	t.meta("process_sort_index", 0, "sort_index", id.Rank)
-	for _, track := range []string{"host", "compute", "comm", "io"} { // the usual ones come in this order
+	for _, track := range []string{"host", "compute", "comm", "io"} { // fixes the order of the usual tracks
 		t.track(track)
 	}
 	if err := t.w.Flush(); err != nil {
@@ -62,7 +62,7 @@ func (t *Trace) meta(name string, tid int, key string, value any) {
 	t.w.Write(append(raw, ",\n"...))
 }
 
-// track is the row of a track.
+// track returns the row of a track.
 func (t *Trace) track(name string) int {
 	tid, ok := t.tracks[name]
 	if !ok {
@@ -79,7 +79,7 @@ func micros(b []byte, d time.Duration) []byte {
 	return strconv.AppendFloat(b, float64(d.Nanoseconds())/1e3, 'f', 3, 64)
 }
 
-// Emit writes spans as bars, warnings, evaluations and checkpoints as marks.
+// Emit writes spans as bars, and warnings, evaluations and checkpoints as instant marks.
 func (t *Trace) Emit(e Event) error {
 	switch e := e.(type) {
 	case Span:
@@ -128,7 +128,7 @@ func (t *Trace) span(e Span) error {
 	return t.put(b)
 }
 
-// mark writes an instant on the host's row.
+// mark writes an instant event on the host's row.
 func (t *Trace) mark(name string, at time.Time) error {
 	if t.n++; t.n > t.opt.Limit {
 		return nil
@@ -155,7 +155,7 @@ func (t *Trace) put(b []byte) error {
 	return nil
 }
 
-// appendString adds a JSON string; names without anything to escape, which is nearly all, cost no allocation.
+// appendString adds a JSON string. A name without anything to escape, which is nearly every name, costs no allocation.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= 0x7f {
@@ -168,7 +168,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// Close ends the array and closes the file.
+// Close terminates the array and closes the file.
 func (t *Trace) Close() error {
 	if t.f == nil {
 		return nil
@@ -176,7 +176,7 @@ func (t *Trace) Close() error {
 	if t.n > t.opt.Limit {
 		t.meta("trace is full", 0, "left_out", t.n-t.opt.Limit)
 	}
-	// Every event ends in a comma, so a last one without is needed before the bracket.
+	// Every event ends in a comma, so the last one before the bracket must come without.
 	raw, _ := json.Marshal(map[string]any{"name": "end", "ph": "M", "pid": t.id.Rank, "tid": 0, "args": map[string]any{"spans": t.n}})
 	t.w.Write(append(raw, "\n]\n"...))
 	err := t.w.Flush()

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Value is a number that may not be known. The zero Value is not known.
+// Value is a number that may be unknown. The zero Value is unknown.
 type Value struct {
 	X  float64
 	OK bool
 }
 
-// Known is a number that is known; it may be NaN, as a loss can be.
+// Known is a known number; it may be NaN, as a loss can be.
 func Known(x float64) Value { return Value{x, true} }
 
-// Seconds is a duration that is known.
+// Seconds is a known duration.
 func Seconds(d time.Duration) Value { return Known(d.Seconds()) }
 
-// Finite says whether the value is known and finite.
+// Finite reports whether the value is known and finite.
 func (v Value) Finite() bool { return v.OK && !math.IsNaN(v.X) && !math.IsInf(v.X, 0) }
 
-// Times is the value scaled.
+// Times returns the value multiplied by a factor.
 func (v Value) Times(k float64) Value { v.X *= k; return v }
 
-// String prints five significant digits, or "-".
+// String formats five significant digits, or "-".
 func (v Value) String() string { return string(v.general(nil)) }
 
 func (v Value) general(b []byte) []byte { return v.append(b, 'g', 5, "") }
@@ -38,7 +38,7 @@ func (v Value) append(b []byte, format byte, precision int, unit string) []byte 
 	return append(strconv.AppendFloat(b, v.X, format, precision, 64), unit...)
 }
 
-// MarshalJSON writes null for what is not known, and "NaN", "+Inf", "-Inf" for what JSON has no number for.
+// MarshalJSON writes null for an unknown value, and "NaN", "+Inf" or "-Inf" for numbers that JSON lacks.
 func (v Value) MarshalJSON() ([]byte, error) {
 	switch {
 	case !v.OK:
@@ -49,7 +49,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v.X)
 }
 
-// UnmarshalJSON is the inverse.
+// UnmarshalJSON is the inverse of MarshalJSON.
 func (v *Value) UnmarshalJSON(raw []byte) error {
 	*v = Value{}
 	if string(raw) == "null" {

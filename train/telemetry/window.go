@@ -14,10 +14,10 @@ func (w *Window) Add(x float64) {
 	w.n++
 }
 
-// Len is the number of numbers in the window.
+// Len is the number of values in the window.
 func (w *Window) Len() int { return min(w.n, len(w.ring)) }
 
-// Median is the middle of the window; not known when it is empty.
+// Median is the median of the window; unknown if the window is empty.
 func (w *Window) Median() Value {
 	s := slices.Clone(w.ring[:w.Len()])
 	if len(s) == 0 {
@@ -27,7 +27,7 @@ func (w *Window) Median() Value {
 	return Known((s[(len(s)-1)/2] + s[len(s)/2]) / 2)
 }
 
-// Mean is the mean of the window; false when it is empty.
+// Mean is the mean of the window; false if the window is empty.
 func (w *Window) Mean() (float64, bool) {
 	sum := 0.0
 	for _, x := range w.ring[:w.Len()] {
