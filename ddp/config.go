@@ -32,7 +32,8 @@ type Config struct {
 
 	// Timeout is how long a collective waits for a rank that does not come and shows no life; 0 = 5 minutes.
 	Timeout time.Duration
-	// LongWork is how long it waits for a rank that is at long work (comm.Communicator.Work) and makes progress; 0 = 1 hour.
+	// LongWork is how long it waits for a rank that reports long work (comm.Communicator.Work) and makes progress, and how long a bucket waits for this
+	// rank's own device; 0 = 1 hour.
 	LongWork time.Duration
 	// OnBucket, if set, is called when bucket k holds its sum over ranks, in plan order, from the engine's own goroutine. It should
 	// enqueue work and return; an error breaks the engine. Wait returns after the last call.

@@ -210,6 +210,25 @@ func TestEvents(t *testing.T) {
 	}))
 }
 
+// A backward pass may take longer than a peer may be silent: the deadline of a collective is not that of the device.
+func TestSlowDevice(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	e, err := ddp.New(t.Context(), ddp.Config{Comm: self.New(), Params: params(4), Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ev := &event{ch: make(chan struct{})}
+	if err := errors.Join(e.Begin(1, true), e.ReadyBucket(0, ev)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * timeout)
+	close(ev.ch)
+	if _, err := e.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOverlap shows that a slow transport works while gradients are computed: reduce k begins before gradient k+1 is ready, and at the end of the
 // backward all but the last bucket may have landed.
 func TestOverlap(t *testing.T) {

@@ -56,8 +56,9 @@ func (e *Engine) issuer() {
 func (e *Engine) start(r ready) (inFlight, error) {
 	if r.event != nil {
 		begin := time.Now()
-		ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Timeout)
-		err := r.event.Sync(ctx) // host waits for device: the only place in a step
+		// This rank's own device, not a peer: a backward pass may well take longer than a peer may show no life.
+		ctx, cancel := context.WithTimeout(e.ctx, max(e.cfg.Timeout, e.cfg.LongWork))
+		err := r.event.Sync(ctx) // the only place in a step where the host waits for the device
 		cancel()
 		if err != nil {
 			return inFlight{}, fmt.Errorf("waiting for the device: %w", err)

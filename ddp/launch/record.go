@@ -49,7 +49,7 @@ const recordMax = 4096
 func Report(err error) { report(err, os.LookupEnv) }
 
 func report(err error, lookup Lookup) {
-	if err == nil || ExitCode(err) == ExitStopped {
+	if err == nil || (Outcome{Code: ExitCode(err)}).OK() {
 		return
 	}
 	Record{Code: ExitCode(err), Reason: strings.ToValidUTF8(err.Error(), "?"), Blames: Blamed(err)}.send(lookup)

@@ -59,7 +59,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 		go s.run()
 	}
 	if !s.behind && !s.await(s.idle) {
-		s.behind = true
+		s.behind = s.idle != nil // otherwise it finished at that very moment
 	}
 	return len(p), nil
 }

@@ -16,9 +16,14 @@ func (c *Comm) Abort(reason error) {
 	}
 	c.announce(c.rank, reason.Error())
 	c.setBroken(fmt.Errorf("comm: rank %d aborted: %w", c.rank, reason))
+	c.rouse()
+}
+
+// rouse wakes every rank and this rank's worker, so that they notice the abort.
+func (c *Comm) rouse() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed { // else the bells may be unmapped
+	if !c.closed { // otherwise Close has done it, and the bells may be unmapped
 		c.ringAll()
 		c.kick()
 	}
@@ -33,7 +38,7 @@ func (c *Comm) breakWith(err error) error {
 		c.announce(c.rank, err.Error())
 	}
 	err = c.setBroken(err)
-	c.ringAll()
+	c.rouse()
 	return err
 }
 

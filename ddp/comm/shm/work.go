@@ -79,10 +79,15 @@ func (b *block) at() string {
 
 // vigil watches ranks that are missing for signs of life.
 type vigil struct {
-	round uint64
-	begun time.Time
-	seen  []pulse // by rank; nil until the first look
+	round  uint64
+	begun  time.Time
+	looked time.Time // last look
+	seen   []pulse   // by rank; nil until the first look
 }
+
+// standstill is a pause between two looks, which come every slice, from which on this process itself did not run: it was stopped (Ctrl-Z), and the other
+// ranks with it as a rule.
+const standstill = time.Second
 
 type pulse struct {
 	beats uint32
@@ -92,7 +97,7 @@ type pulse struct {
 // over begins to watch, or goes on if this round is being waited for already.
 func (v *vigil) over(round uint64, now time.Time) {
 	if v.round != round || v.begun.IsZero() {
-		v.round, v.begun, v.seen = round, now, nil
+		v.round, v.begun, v.looked, v.seen = round, now, now, nil
 	}
 }
 
@@ -104,6 +109,12 @@ func (v *vigil) lifeless(blocks []*block, missing []int, patience time.Duration,
 			v.seen[r] = pulse{atomic.LoadUint32(&b.beats), v.begun}
 		}
 	}
+	if pause := now.Sub(v.looked); pause > standstill { // nobody's patience was tried meanwhile
+		for r := range v.seen {
+			v.seen[r].at = v.seen[r].at.Add(pause)
+		}
+	}
+	v.looked = now
 	for _, r := range missing {
 		if n := atomic.LoadUint32(&blocks[r].beats); n != v.seen[r].beats {
 			v.seen[r] = pulse{n, now}
