@@ -13,7 +13,7 @@ import (
 //go:embed *.toml
 var files embed.FS
 
-// List names the recipes in the binary, in order.
+// List returns the names of the recipes in the binary, in order.
 func List() []string {
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -26,7 +26,7 @@ func List() []string {
 	return out
 }
 
-// Text is the file of a recipe in the binary, as it was written; "" when there is none of that name.
+// Text returns the source text of a recipe in the binary, or "" if no recipe has that name.
 func Text(name string) string {
 	b, err := files.ReadFile(name + ".toml")
 	if err != nil {
@@ -39,12 +39,12 @@ func Text(name string) string {
 func Open(name string, sets ...string) (*Recipe, error) {
 	n, ok := find(name)
 	if !ok {
-		return nil, fmt.Errorf("recipes: no recipe %q in the binary\nhint: one of %s", name, strings.Join(List(), ", "))
+		return nil, fmt.Errorf("recipes: no recipe %q in the binary\nhint: use one of %s", name, strings.Join(List(), ", "))
 	}
 	return decode(Text(n), origin{file: n + ".toml", name: n}, sets)
 }
 
-// Summary is the first line of comment of a recipe in the binary.
+// Summary returns the first comment line of a recipe in the binary.
 func Summary(name string) string {
 	for line := range strings.Lines(Text(name)) {
 		if s, ok := strings.CutPrefix(line, "#"); ok {
@@ -54,7 +54,7 @@ func Summary(name string) string {
 	return ""
 }
 
-// find turns "resnet50", "resnet50.toml" and "recipes/resnet50.toml" into the name of a recipe in the binary.
+// find maps "resnet50", "resnet50.toml" and "recipes/resnet50.toml" to the name of a recipe in the binary.
 func find(p string) (string, bool) {
 	p = filepath.ToSlash(p)
 	dir, base := path.Split(p)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// checker collects problems of one recipe.
+// checker collects the problems of one recipe.
 type checker struct {
 	r   *Recipe
 	out Errors
 }
 
-// bad notes a problem at the place where the key was set.
+// bad records a problem at the place where the key was set.
 func (c *checker) bad(key, hint, format string, a ...any) {
 	at, set := c.r.origin.at[key]
 	if !set {
@@ -24,8 +24,8 @@ func (c *checker) bad(key, hint, format string, a ...any) {
 	c.out = append(c.out, Problem{File: at.file, Line: at.line, Key: key, Msg: fmt.Sprintf(format, a...), Hint: hint})
 }
 
-// Check finds everything that is wrong with a recipe, for one that was changed in Go; Load and Decode have done it already. nil is a
-// valid recipe, anything else is Errors.
+// Check reports everything that is wrong with a recipe. It is for recipes changed in Go; Load and Decode have already checked theirs. It returns nil
+// for a valid recipe, and Errors otherwise.
 func (r *Recipe) Check() error {
 	if p := r.check(); len(p) > 0 {
 		return p
@@ -100,7 +100,7 @@ func (c *checker) number(f *field, x float64) {
 	}
 }
 
-// one complains when both keys of a pair have a value; it returns how many have.
+// one reports a problem if both keys of a pair are set. It returns how many are.
 func (c *checker) one(a, b string) int {
 	given := func(key string) bool {
 		v := byKey[key].in(c.r)
@@ -116,7 +116,7 @@ func (c *checker) one(a, b string) int {
 		}
 	}
 	if n == 2 {
-		c.bad(b, "remove one of the two", "given together with %s", a)
+		c.bad(b, "remove one of the two", "cannot be set together with %s", a)
 	}
 	return n
 }
@@ -127,7 +127,7 @@ func (c *checker) run() {
 	}
 	name := c.r.Run.Name
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\:`) {
-		c.bad("run.name", "letters, digits, - and _ are fine", "%q is no name for a folder", name)
+		c.bad("run.name", "use letters, digits, - and _", "%q is not a valid folder name", name)
 	}
 	if c.r.Run.OutputDir == "" {
 		c.bad("run.output_dir", "", "is empty")
@@ -137,7 +137,8 @@ func (c *checker) run() {
 func (c *checker) data() {
 	d := &c.r.Data
 	if d.Kind != "synthetic" && d.Root == "" {
-		c.bad("data.root", `set it in section [data] or by --set data.root=FOLDER: a folder such as "/data/imagenet", or a bundled data set such as "flowers"`, "is needed for data.kind = %q", d.Kind)
+		c.bad("data.root", `set it in section [data] or with --set data.root=FOLDER: a folder such as "/data/imagenet", or a bundled data set such as "flowers"`,
+			"is required for data.kind = %q", d.Kind)
 	}
 	if d.ImageSize == 0 && (d.Kind == "imagefolder" || d.Kind == "synthetic") {
 		c.bad("data.image_size", "224 is usual", "must be above 0 for data.kind = %q", d.Kind)
@@ -146,7 +147,7 @@ func (c *checker) data() {
 		c.bad("data.image_size", "", "must be above 0 for data.augment = %q", d.Augment)
 	}
 	if d.Channels != 3 && d.Kind == "imagefolder" {
-		c.bad("data.channels", "", "must be 3 for data.kind = \"imagefolder\": pictures are read as colour")
+		c.bad("data.channels", "", "must be 3 for data.kind = \"imagefolder\": images are read in colour")
 	}
 	if d.EvalResize != 0 && d.EvalResize < d.ImageSize {
 		c.bad("data.eval_resize_pixels", "", "must not be below data.image_size = %d, got %d", d.ImageSize, d.EvalResize)
@@ -154,7 +155,7 @@ func (c *checker) data() {
 	if d.Kind == "idx" {
 		for _, s := range []struct{ key, v string }{{"data.train_split", d.TrainSplit}, {"data.eval_split", d.EvalSplit}} {
 			if s.v != "train" && s.v != "test" && s.v != "val" {
-				c.bad(s.key, "train or test", "unknown part %q of an idx data set", s.v)
+				c.bad(s.key, "train or test", "unknown split %q of an idx data set", s.v)
 			}
 		}
 	}
@@ -162,7 +163,7 @@ func (c *checker) data() {
 		c.bad("data.train_split", "", "is empty")
 	}
 	if d.EvalSplit == "" && c.r.Eval.Enabled && d.Kind != "synthetic" {
-		c.bad("data.eval_split", "set it, or eval.enabled = false", "is empty")
+		c.bad("data.eval_split", "set it, or set eval.enabled = false", "is empty")
 	}
 	c.interval("data.crop_area", d.CropArea, 1)
 	c.interval("data.crop_ratio", d.CropRatio, math.Inf(1))
@@ -171,7 +172,7 @@ func (c *checker) data() {
 		v   []float64
 	}{{"data.mean", d.Mean}, {"data.std", d.Std}} {
 		if len(p.v) != d.Channels && (d.Channels == 1 || d.Channels == 3) {
-			c.bad(p.key, "", "needs one number for each of %d channels, got %d", d.Channels, len(p.v))
+			c.bad(p.key, "", "needs one number for each of the %d channels, got %d", d.Channels, len(p.v))
 		}
 	}
 	for _, s := range d.Std {
@@ -184,7 +185,7 @@ func (c *checker) data() {
 	c.pixelScale("data.std", d.Std)
 }
 
-// pixelScale refuses numbers that are meant for pixels from 0 to 255: pixels are 0 to 1, so neither their mean nor their deviation exceeds 1.
+// pixelScale rejects numbers given for pixels from 0 to 255: pixels are 0 to 1, so neither their mean nor their standard deviation exceeds 1.
 func (c *checker) pixelScale(key string, v []float64) {
 	for _, x := range v {
 		if x <= 1 {
@@ -194,12 +195,12 @@ func (c *checker) pixelScale(key string, v []float64) {
 		for i, y := range v {
 			scaled[i] = strconv.FormatFloat(y/255, 'g', 3, 64)
 		}
-		c.bad(key, fmt.Sprintf("pixel values are 0 to 1; of 0 to 255 this would be [%s]", strings.Join(scaled, ", ")), "must be at most 1, got %g", x)
+		c.bad(key, fmt.Sprintf("pixel values range from 0 to 1; if these are for 0 to 255, use [%s]", strings.Join(scaled, ", ")), "must be at most 1, got %g", x)
 		return
 	}
 }
 
-// interval checks a pair smallest, largest.
+// interval checks a pair of smallest and largest value.
 func (c *checker) interval(key string, v []float64, limit float64) {
 	if len(v) != 2 || !(v[0] > 0) || v[1] < v[0] || v[1] > limit {
 		hint := "0 < smallest <= largest"
@@ -215,31 +216,31 @@ func (c *checker) llama() {
 	if l.Size == "" && (m.InitFrom == "" || l.Dim > 0) {
 		for key, v := range map[string]int{"llama.dim": l.Dim, "llama.layers": l.Layers, "llama.heads": l.Heads} {
 			if v == 0 {
-				c.bad(key, `set it, or a size such as llama.size = "stories15m"`, "is needed where llama.size is empty")
+				c.bad(key, `set it, or a size such as llama.size = "stories15m"`, "is required when llama.size is empty")
 			}
 		}
 		if l.Context == 0 && c.r.Text.Sequence == 0 {
-			c.bad("text.sequence", "", "is needed where neither llama.size nor llama.context is given")
+			c.bad("text.sequence", "", "is required when neither llama.size nor llama.context is set")
 		}
 	}
 	if l.RopeFactor > 1 && l.RopeHigh <= l.RopeLow {
 		c.bad("llama.rope_high_freq_factor", "", "must be above llama.rope_low_freq_factor = %g, got %g", l.RopeLow, l.RopeHigh)
 	}
 	if c.r.Data.Kind == "text" && c.r.Text.Tokenizer == "" {
-		c.bad("text.tokenizer", `for example tokenizer = "tokenizer.json", or "stories260k", which is bundled`, "is needed for data.kind = \"text\"")
+		c.bad("text.tokenizer", `for example tokenizer = "tokenizer.json", or the bundled "stories260k"`, "is required for data.kind = \"text\"")
 	}
 }
 
 func (c *checker) optim() {
 	o := &c.r.Optim
 	if o.Name == "sgd" && o.Nesterov && (o.Momentum == 0 || o.Dampening != 0) {
-		c.bad("optim.nesterov", "", "needs a momentum and no dampening, got momentum %g, dampening %g", o.Momentum, o.Dampening)
+		c.bad("optim.nesterov", "", "requires momentum and no dampening, got momentum %g, dampening %g", o.Momentum, o.Dampening)
 	}
 	if c.r.optimizer().needsEps && o.Eps == 0 {
 		c.bad("optim.eps", "", "must be above 0 for %s", o.Name)
 	}
 	if m := &c.r.Model; m.InitPartial && m.InitFrom == "" {
-		c.bad("model.init_partial", "set model.init_from, or remove it", "needs a file to start from")
+		c.bad("model.init_partial", "set model.init_from, or remove this key", "requires model.init_from")
 	}
 }
 
@@ -248,13 +249,13 @@ func (c *checker) schedule() {
 	c.one("schedule.warmup_steps", "schedule.warmup_epochs")
 	n := c.one("schedule.milestones_steps", "schedule.milestones_epochs")
 	if s.Kind == "step" && n == 0 {
-		c.bad("schedule.milestones_epochs", "for example milestones_epochs = [30, 60, 80]", "schedule.kind = \"step\" needs milestones")
+		c.bad("schedule.milestones_epochs", "for example milestones_epochs = [30, 60, 80]", "is required for schedule.kind = \"step\"")
 	}
 	if !rising(s.MilestonesSteps) {
-		c.bad("schedule.milestones_steps", "", "must be above 0 and rise, got %v", s.MilestonesSteps)
+		c.bad("schedule.milestones_steps", "", "must be above 0 and increasing, got %v", s.MilestonesSteps)
 	}
 	if !rising(s.MilestonesEpochs) {
-		c.bad("schedule.milestones_epochs", "", "must be above 0 and rise, got %v", s.MilestonesEpochs)
+		c.bad("schedule.milestones_epochs", "", "must be above 0 and increasing, got %v", s.MilestonesEpochs)
 	}
 }
 
@@ -278,9 +279,9 @@ func (c *checker) checkpoint() {
 		c.bad("checkpoint.dir", "", "is empty")
 	}
 	if !k.Enabled && k.EveryEpochs+k.EverySteps > 0 {
-		c.bad("checkpoint.enabled", "", "is false, but checkpoints are asked for")
+		c.bad("checkpoint.enabled", "", "is false, but a checkpoint interval is set")
 	}
 	if e := &c.r.Eval; !e.Enabled && e.EveryEpochs+e.EverySteps > 0 {
-		c.bad("eval.enabled", "", "is false, but evaluations are asked for")
+		c.bad("eval.enabled", "", "is false, but an evaluation interval is set")
 	}
 }

@@ -2,14 +2,14 @@ package recipes
 
 import "strings"
 
-// Completion is something that a shell may offer for an unfinished section.key=value.
+// Completion is a candidate that a shell may offer for an incomplete section.key=value.
 type Completion struct {
 	Text  string
-	Doc   string // a line about it; may be empty
-	Final bool   // the setting is whole with it
+	Doc   string // a one-line description; may be empty
+	Final bool   // the setting is complete
 }
 
-// Complete lists how an unfinished section.key=value may go on: keys, and behind the = the values that a key allows.
+// Complete lists the possible completions of an incomplete section.key=value: keys, and after the = the values that a key allows.
 func Complete(word string) []Completion {
 	var out []Completion
 	key, value, has := strings.Cut(word, "=")
@@ -35,7 +35,7 @@ func Complete(word string) []Completion {
 	return out
 }
 
-// values are those that a key allows, or the default as an example where there is no list.
+// values lists the values that a key allows, or the default as an example if any value is allowed.
 func (f *field) values() []string {
 	switch {
 	case f.oneOf != nil:

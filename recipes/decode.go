@@ -15,13 +15,13 @@ import (
 
 // origin remembers where the values of a recipe were written.
 type origin struct {
-	file string           // as the user gave it
-	dir  string           // folder that relative paths count from; "" for a recipe in the binary
+	file string           // as given by the user
+	dir  string           // base folder of relative paths; "" for a recipe in the binary
 	name string           // of the recipe
-	at   map[string]place // by key, the ones that were set
+	at   map[string]place // by key, for the keys that were set
 }
 
-// maxText is more than any recipe has.
+// maxText is more bytes than any recipe has.
 const maxText = 4 << 20
 
 // place is where a key was set.
@@ -30,8 +30,8 @@ type place struct {
 	line int
 }
 
-// Load reads a recipe file, applies overrides of the form section.key=value, fills in what was left out and checks everything. A name that is no file is
-// looked up among the recipes in the binary, so both "quickstart" and "recipes/quickstart.toml" work anywhere. Problems come back as Errors, all at once.
+// Load reads a recipe file, applies overrides of the form section.key=value, fills in defaults and checks everything. If there is no such file, the name is
+// looked up among the recipes in the binary, so both "quickstart" and "recipes/quickstart.toml" work anywhere. All problems are returned together as Errors.
 func Load(path string, sets ...string) (*Recipe, error) {
 	text, err := foreign.ReadFile(path, maxText)
 	if err != nil {
@@ -60,7 +60,7 @@ func isDir(path string) bool {
 	return err == nil && st.IsDir()
 }
 
-// reason is an error without the path, which the message has already.
+// reason is an error without the path, which the message already contains.
 func reason(err error) string {
 	var p *os.PathError
 	if errors.As(err, &p) {
@@ -69,7 +69,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Decode is Load for text. file is used in messages only; relative paths count from the working directory.
+// Decode is Load for text. file is used only in messages; relative paths are relative to the working directory.
 func Decode(text, file string, sets ...string) (*Recipe, error) {
 	return decode(text, origin{file: file, name: strings.TrimSuffix(filepath.Base(file), ".toml")}, sets)
 }
@@ -83,8 +83,8 @@ func decode(text string, from origin, sets []string) (*Recipe, error) {
 	if syntax(problems) {
 		return nil, problems
 	}
-	// Values that could not be read have their default now, so checking goes on and finds the rest; what it says about a key that has a problem
-	// already would only confuse.
+	// Values that could not be read now have their default, so checking continues and finds the rest; further problems with a key that already has
+	// one would only confuse.
 	known := map[string]bool{}
 	for _, p := range problems {
 		known[p.Key], known[p.meant] = true, true
@@ -101,7 +101,7 @@ func decode(text string, from origin, sets []string) (*Recipe, error) {
 			if a.File != b.File {
 				return a.File == from.file
 			}
-			// What no line says comes after what some line says.
+			// Problems without a line come last.
 			return uint(a.Line-1) < uint(b.Line-1)
 		})
 		return nil, problems
@@ -130,7 +130,7 @@ func look(md *toml.MetaData, prim toml.Primitive) (any, int) {
 	return p.value, 0
 }
 
-// read puts what the text says into the recipe.
+// read parses the text into the recipe.
 func (r *Recipe) read(text string) Errors {
 	var problems Errors
 	add := func(line int, p Problem) {
@@ -155,7 +155,7 @@ func (r *Recipe) read(text string) Errors {
 			continue
 		}
 		if _, ok := value.(map[string]any); !ok {
-			add(line, Problem{Key: name, Msg: "is a section, got " + describe(value), Hint: "write [" + name + "] on a line of its own and the keys below it"})
+			add(line, Problem{Key: name, Msg: "is a section, got " + describe(value), Hint: "write [" + name + "] on its own line, with the keys below it"})
 			continue
 		}
 		var keys map[string]toml.Primitive
@@ -214,7 +214,7 @@ func (r *Recipe) override(sets []string) Errors {
 	return problems
 }
 
-// example shows how a value of the field is written.
+// example shows how to write a value of the field.
 func (f *field) example() string {
 	switch {
 	case len(f.oneOf) > 0 && f.typeName() == "text":
@@ -227,7 +227,7 @@ func (f *field) example() string {
 	return fmt.Sprintf("for example %s = %s", f.name, f.def)
 }
 
-// has says whether a key was set by the file or an override.
+// has reports whether a key was set by the file or an override.
 func (r *Recipe) has(key string) bool { _, ok := r.origin.at[key]; return ok }
 
 func sectionOf(name string) *section {

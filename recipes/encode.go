@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// String is the whole recipe as TOML, every key with its value. Decoding it gives an equal recipe.
+// String returns the complete recipe as TOML, every key with its value. Decoding it gives an equal recipe.
 func (r *Recipe) String() string {
 	var b strings.Builder
 	for i, s := range schema {
@@ -25,7 +25,7 @@ func (r *Recipe) String() string {
 	return b.String()
 }
 
-// literal is a value as TOML.
+// literal formats a value as TOML.
 func literal(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.String:
@@ -42,7 +42,7 @@ func literal(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// float prints the shortest number that reads back as the same, with a point or an exponent so that it is a TOML float.
+// float formats the shortest number that parses back to the same value, with a point or an exponent so that it is a TOML float.
 func float(x float64) string {
 	if math.IsNaN(x) {
 		return "nan"
@@ -78,11 +78,24 @@ func quote(s string) string {
 	return b.String()
 }
 
-// placeKeys may differ between the machines of one job and do not change the numbers.
-var placeKeys = []string{"run.name", "run.output_dir", "model.init_from", "model.init_help", "data.root", "data.workers_per_rank", "data.decoder", "train.ranks", "train.threads_per_rank",
-	"train.pin_cpus", "train.grace_seconds", "checkpoint.dir", "checkpoint.resume"}
+// placeKeys may differ between the machines of one job and do not change the results.
+var placeKeys = []string{
+	"run.name",
+	"run.output_dir",
+	"model.init_from",
+	"model.init_help",
+	"data.root",
+	"data.workers_per_rank",
+	"data.decoder",
+	"train.ranks",
+	"train.threads_per_rank",
+	"train.pin_cpus",
+	"train.grace_seconds",
+	"checkpoint.dir",
+	"checkpoint.resume",
+}
 
-// Fingerprint is a hash of everything that ranks must agree on: the recipe without places and without what is written where.
+// Fingerprint is a hash of everything that ranks must agree on: the recipe without paths and without its logging settings.
 func (r *Recipe) Fingerprint() string {
 	h := sha256.New()
 	for _, s := range schema {

@@ -7,18 +7,18 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// Problem is one thing that is wrong with a recipe.
+// Problem is one error in a recipe.
 type Problem struct {
 	File string // path of the file, or "--set" for an override
-	Line int    // 0: no line belongs to it
+	Line int    // 0: not tied to a line
 	Key  string // "optim.lr"; "" for the file as a whole
 	Msg  string
 	Hint string
 
-	meant string // the key that the hint suggests, which is then not called missing as well
+	meant string // the key that the hint suggests; it is then not also reported as missing
 }
 
-// String is "file:line: key: message (hint)".
+// String returns "file:line: key: message (hint)".
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
@@ -38,10 +38,10 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Errors are all problems of a recipe, in the order of the file.
+// Errors holds all problems of a recipe, in the order of the file.
 type Errors []Problem
 
-// Error has one line for each problem.
+// Error returns one line for each problem.
 func (e Errors) Error() string {
 	lines := make([]string, 0, len(e)+1)
 	for _, p := range e {
@@ -53,5 +53,5 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// ExitCode is 78.
+// ExitCode returns 78.
 func (e Errors) ExitCode() int { return launch.ExitRecipe }

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// family is what a recipe has to know of one kind of network. What it is made of is in package recipes/assemble, which has a row of the same name.
+// family is what a recipe needs to know about one kind of network. Package recipes/assemble builds the network; its table has a row of the same name.
 type family struct {
-	reads     []string         // values of data.kind, besides synthetic
-	what      string           // they are, for a person
-	keys      []string         // that have no effect on other families
-	layers    bool             // is made of layers that may be computed again (train.recompute)
+	reads     []string         // supported values of data.kind, besides synthetic
+	what      string           // what those data are, for messages
+	keys      []string         // keys that have no effect on other families
+	layers    bool             // built from layers that can be recomputed (train.recompute)
 	batchNorm bool             // normalises over the samples of a batch
-	check     func(c *checker) // rules over several keys; nil: none
+	check     func(c *checker) // checks across several keys; nil: none
 }
 
 // families is the table of networks, by model.name.
 func families() map[string]family {
 	return map[string]family{
 		"resnet": {
-			reads: []string{"imagefolder", "idx", "packed"}, what: "pictures", batchNorm: true,
+			reads: []string{"imagefolder", "idx", "packed"}, what: "images", batchNorm: true,
 			keys: []string{"model.depth", "model.width", "model.classes", "model.small_stem", "model.version", "model.zero_init_residual",
 				"model.norm_eps", "model.norm_momentum", "model.label_smoothing"},
 		},
@@ -30,30 +30,30 @@ func families() map[string]family {
 	}
 }
 
-// Families names the networks that a recipe can have.
+// Families lists the networks that a recipe can use.
 func Families() []string { return sortedKeys(families()) }
 
-// family is the row of the recipe's network, empty for a name that is not known.
+// family is the row of the recipe's network, empty for an unknown name.
 func (r *Recipe) family() family { return families()[r.Model.Name] }
 
-// family checks that data and engine suit the network, then the network's own rules.
+// family checks that the data and the training settings suit the network, then applies the network's own checks.
 func (c *checker) family() {
 	name, f := c.r.Model.Name, c.r.family()
 	if f.what == "" {
-		return // the name is a problem already
+		return // the name is already reported
 	}
 	if k := c.r.Data.Kind; k != "synthetic" && !slices.Contains(f.reads, k) {
-		c.bad("data.kind", choice(f.reads)+": a "+name+" reads "+f.what, "%q is nothing that model.name = %q can read", k, name)
+		c.bad("data.kind", "use "+choice(f.reads)+": "+name+" reads "+f.what, "model.name = %q cannot read data.kind = %q", name, k)
 	}
 	if !f.layers && c.r.Train.Recompute != "none" {
-		c.bad("train.recompute", "", "%q is for models of layers, which model.name = %q is not", c.r.Train.Recompute, name)
+		c.bad("train.recompute", "", "%q requires a model built from layers, which model.name = %q is not", c.r.Train.Recompute, name)
 	}
 	if f.check != nil {
 		f.check(c)
 	}
 }
 
-// familyKeys are the keys by the only family that they have an effect on.
+// familyKeys lists, for each family, the keys that only it uses.
 func familyKeys() map[string][]string {
 	out := map[string][]string{}
 	for name, f := range families() {

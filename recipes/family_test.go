@@ -33,10 +33,10 @@ func TestFamilies(t *testing.T) {
 // What a family cannot read or do is a problem with its name and a hint.
 func TestFamilyRules(t *testing.T) {
 	for sets, want := range map[string]string{
-		"data.kind=text":                                                     `data.kind: "text" is nothing that model.name = "resnet" can read (imagefolder, idx or packed: a resnet reads pictures)`,
-		"train.recompute=layer":                                              `train.recompute: "layer" is for models of layers, which model.name = "resnet" is not`,
-		"model.name=llama llama.size=tiny":                                   `data.kind: "idx" is nothing that model.name = "llama" can read (text or tokens: a llama reads text)`,
-		"model.name=llama data.kind=synthetic":                               `llama.dim: is needed where llama.size is empty`,
+		"data.kind=text":                                                     `data.kind: model.name = "resnet" cannot read data.kind = "text" (use imagefolder, idx or packed: resnet reads images)`,
+		"train.recompute=layer":                                              `train.recompute: "layer" requires a model built from layers, which model.name = "resnet" is not`,
+		"model.name=llama llama.size=tiny":                                   `data.kind: model.name = "llama" cannot read data.kind = "idx" (use text or tokens: llama reads text)`,
+		"model.name=llama data.kind=synthetic":                               `llama.dim: is required when llama.size is empty`,
 		"model.name=lama train.recompute=layer":                              `model.name: unknown value "lama"`,
 		"model.name=llama llama.rope_factor=8 llama.rope_high_freq_factor=1": `llama.rope_high_freq_factor: must be above`,
 	} {

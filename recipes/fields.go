@@ -14,8 +14,8 @@ type field struct {
 	section string
 	name    string
 	doc     string
-	def     string // as TOML; "auto" where derived, "" is the empty string
-	auto    string // how
+	def     string // as TOML; "auto" if derived, "" is the empty string
+	auto    string // how it is derived
 	unit    string
 	oneOf   []string
 	min     *float64
@@ -28,12 +28,12 @@ type field struct {
 // key is "section.name".
 func (f *field) key() string { return f.section + "." + f.name }
 
-// in is the field's value within a recipe.
+// in returns the field's value within a recipe.
 func (f *field) in(r *Recipe) reflect.Value {
 	return reflect.ValueOf(r).Elem().Field(f.index[0]).Field(f.index[1])
 }
 
-// typeName is the type in words for people who write TOML.
+// typeName describes the type for users who write TOML.
 func (f *field) typeName() string {
 	switch f.typ.Kind() {
 	case reflect.String:
@@ -43,7 +43,7 @@ func (f *field) typeName() string {
 	case reflect.Int:
 		return "whole number"
 	case reflect.Uint64:
-		return "whole number from 0 up"
+		return "whole number, 0 or above"
 	case reflect.Float64:
 		return "number"
 	}
@@ -53,7 +53,7 @@ func (f *field) typeName() string {
 	return "list of numbers"
 }
 
-// article is typeName as part of a sentence.
+// article is typeName with its article, for use in a sentence.
 func (f *field) article() string {
 	if k := f.typ.Kind(); k == reflect.String || k == reflect.Bool {
 		return f.typeName()
@@ -113,12 +113,12 @@ func newField(section string, sf reflect.StructField) *field {
 	return f
 }
 
-// Default is the recipe of an empty file before anything is derived: auto fields are zero.
+// Default returns the recipe of an empty file before anything is derived: auto fields are zero.
 func Default() *Recipe {
 	r := &Recipe{origin: origin{at: map[string]place{}}}
 	for _, s := range schema {
 		for _, f := range s.fields {
-			// A word that happens to be "auto" is a default like others where no derivation is given.
+			// Without a derivation, "auto" is a default like any other word.
 			if f.def == "auto" && f.auto != "" {
 				continue
 			}
@@ -131,7 +131,7 @@ func Default() *Recipe {
 	return r
 }
 
-// parse reads a value as it is written in TOML or, more loosely, on a command line: text needs no quotes and lists no brackets.
+// parse reads a value written in TOML or, more loosely, on a command line: text needs no quotes and lists need no brackets.
 func (f *field) parse(text string) any {
 	if f.typ.Kind() == reflect.String {
 		if v, ok := tomlValue(text); ok {
@@ -161,7 +161,7 @@ func tomlValue(text string) (any, bool) {
 	return m["v"], true
 }
 
-// assign puts a decoded TOML value into the recipe. Its error says what was wrong with the type, or nothing else.
+// assign stores a decoded TOML value in the recipe. Its error describes only a wrong type.
 func (f *field) assign(r *Recipe, v any) error {
 	dst := f.in(r)
 	wrong := func() error { return fmt.Errorf("needs %s, got %s", f.article(), describe(v)) }
@@ -236,7 +236,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// describe names a TOML value with its type.
+// describe names a TOML value and its type.
 func describe(v any) string {
 	switch x := v.(type) {
 	case string:

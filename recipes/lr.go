@@ -2,7 +2,7 @@ package recipes
 
 import "math"
 
-// PeakLR is the learning rate after the warm-up for a global batch.
+// PeakLR returns the learning rate after the warm-up for a global batch.
 func (o *Optim) PeakLR(globalBatch int) float64 {
 	x := float64(globalBatch) / float64(max(1, o.LRBatch))
 	switch o.LRScaling {

@@ -1,13 +1,13 @@
 package recipes
 
-// optimizer is what a recipe knows of a rule of optim.name.
+// optimizer is what a recipe knows about one value of optim.name.
 type optimizer struct {
 	name           string
-	lr, decay, eps float64  // what optim.lr, weight_decay and eps are where nobody set them
-	highLR         float64  // peak rates above are unusual; 0: no opinion
-	highDecay      float64  // decays above are unusual
+	lr, decay, eps float64  // defaults of optim.lr, weight_decay and eps
+	highLR         float64  // peak rates above this are unusual; 0: not checked
+	highDecay      float64  // decays above this are unusual
 	needsEps       bool     // eps must be above 0
-	uses           []string // keys that not every rule uses
+	uses           []string // the keys it uses that not every rule uses
 }
 
 // optimizers are the rules, in the order of optim.name.
@@ -20,7 +20,7 @@ var optimizers = []optimizer{
 		uses: []string{"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"}},
 }
 
-// optimizer is the rule of the recipe; that of an unknown name, which is a problem of its own, has no numbers.
+// optimizer is the rule of the recipe, or the zero value for an unknown name, which check reports.
 func (r *Recipe) optimizer() optimizer {
 	for _, o := range optimizers {
 		if o.name == r.Optim.Name {

@@ -28,7 +28,7 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what the program says now; look at it after: go test ./recipes -update\n%s", path, diff(string(want), got))
+		t.Errorf("%s differs from the program's output; review it after: go test ./recipes -update\n%s", path, diff(string(want), got))
 	}
 }
 
@@ -83,7 +83,8 @@ func TestSchemaIsComplete(t *testing.T) {
 
 // Every recipe that comes with gotrain is right and gives no reason for a warning, and what it resolves to is checked in.
 func TestShippedRecipes(t *testing.T) {
-	if got := strings.Join(List(), " "); got != "llama-finetune llama-tiny llama2-70b llama2-7b llama3-8b quickstart resnet50-finetune resnet50-imagenet resnet50" {
+	if got := strings.Join(List(), " "); got != "llama-finetune llama-tiny llama2-70b llama2-7b llama3-8b quickstart resnet50-finetune "+
+		"resnet50-imagenet resnet50" {
 		t.Errorf("recipes in the binary: %s", got)
 	}
 	for _, name := range List() {
@@ -221,7 +222,8 @@ func TestPaths(t *testing.T) {
 		if r.Data.Root != want {
 			t.Errorf("root %s becomes %s, want %s", root, r.Data.Root, want)
 		}
-		if r.Model.InitFrom != filepath.Join(dir, "w.safetensors") || r.Checkpoint.Resume != filepath.Join(dir, "old") || r.Run.Name != "r" || r.Dir() != dir {
+		if r.Model.InitFrom != filepath.Join(dir, "w.safetensors") || r.Checkpoint.Resume != filepath.Join(dir, "old") || r.Run.Name != "r" ||
+			r.Dir() != dir {
 			t.Errorf("init_from %s, resume %s, name %s, dir %s", r.Model.InitFrom, r.Checkpoint.Resume, r.Run.Name, r.Dir())
 		}
 		if r, err = Load(p, "data.root=./here"); err != nil || r.Data.Root != "./here" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pairs are keys of which one at most may be given.
+// pairs are keys of which at most one may be set.
 var pairs = [][2]string{
 	{"run.steps", "run.epochs"},
 	{"schedule.warmup_steps", "schedule.warmup_epochs"},
@@ -15,7 +15,7 @@ var pairs = [][2]string{
 	{"checkpoint.every_epochs", "checkpoint.every_steps"},
 }
 
-// resolve gives values to auto keys that depend on other keys only. It never fails: what does not fit is for check.
+// resolve fills in auto keys that depend only on other keys. It never fails: check reports what is inconsistent.
 func (r *Recipe) resolve() {
 	r.settle()
 	r.resolveRun()
@@ -26,14 +26,14 @@ func (r *Recipe) resolve() {
 	r.resolvePaths()
 }
 
-// switches are keys that turn off what other keys ask for.
+// switches are keys that turn off what other keys configure.
 var switches = map[string][]string{
 	"eval.enabled":       {"eval.every_epochs", "eval.every_steps"},
 	"checkpoint.enabled": {"checkpoint.every_epochs", "checkpoint.every_steps"},
 }
 
-// settle lets an override of one key win over what the file says beside it: --set run.steps=10 shortens a run that counts epochs, and --set eval.enabled=false
-// turns off evaluations that the file asks for.
+// settle lets an override win over a conflicting key in the file: --set run.steps=10 shortens a run given in epochs, and --set eval.enabled=false
+// turns off evaluations that the file configures.
 func (r *Recipe) settle() {
 	drop := func(key string) {
 		byKey[key].in(r).SetZero()
@@ -62,7 +62,7 @@ func (r *Recipe) settle() {
 	}
 }
 
-// auto sets a key that nobody set.
+// auto sets a key that is not set.
 func auto[T any](r *Recipe, key string, at *T, v T) {
 	if !r.has(key) {
 		*at = v
@@ -116,15 +116,15 @@ func (r *Recipe) resolveData() {
 func (r *Recipe) resolveOptim() {
 	o := r.optimizer()
 	if o.name == "" {
-		o = optimizers[0] // the name is a problem; there shall be no other one because of it
+		o = optimizers[0] // the name is already reported; avoid follow-on problems
 	}
 	auto(r, "optim.lr", &r.Optim.LR, o.lr)
 	auto(r, "optim.weight_decay", &r.Optim.WeightDecay, o.decay)
 	auto(r, "optim.eps", &r.Optim.Eps, o.eps)
 }
 
-// resolvePaths makes paths that are written in a file count from its folder. Those of the command line count from the working directory, as
-// everywhere on a command line.
+// resolvePaths resolves paths in a recipe file relative to the file's folder. Paths on the command line are relative to the working directory, as
+// usual for a command line.
 func (r *Recipe) resolvePaths() {
 	fromFile := func(key string) bool { return r.origin.dir != "" && r.has(key) && r.origin.at[key].file != "--set" }
 	join := func(p string) string { return filepath.Join(r.origin.dir, filepath.FromSlash(p)) }
@@ -140,13 +140,13 @@ func (r *Recipe) resolvePaths() {
 		}
 	}
 	if p := &r.Model.InitFrom; fromFile("model.init_from") && *p != "" && !filepath.IsAbs(*p) {
-		// Weights that were fetched to the working directory serve a recipe that came with the source.
+		// A recipe that ships with the source may use weights downloaded to the working directory.
 		switch dotted := strings.HasPrefix(*p, "./") || strings.HasPrefix(*p, "../"); {
 		case !dotted && !exists(join(*p)) && exists(join(filepath.Join("data", *p))): // bundled ones
 			*p = join(filepath.Join("data", *p))
 		case dotted || exists(join(*p)):
 			*p = join(*p)
-		} // else in the working directory, or bundled ones by name
+		} // otherwise in the working directory, or bundled weights by name
 	}
 	if p := &r.Checkpoint.Resume; fromFile("checkpoint.resume") && *p != "auto" && *p != "none" && *p != "" && !filepath.IsAbs(*p) {
 		*p = join(*p)
@@ -155,14 +155,14 @@ func (r *Recipe) resolvePaths() {
 
 func exists(p string) bool { _, err := os.Stat(p); return err == nil }
 
-// Dir is the folder of the recipe file, where data may lie beside it; "" for a recipe in the binary.
+// Dir is the folder of the recipe file, which may also hold data; "" for a recipe in the binary.
 func (r *Recipe) Dir() string { return r.origin.dir }
 
-// Source is the file that the recipe came from, for messages.
+// Source is the file that the recipe was read from, for messages.
 func (r *Recipe) Source() string { return r.origin.file }
 
-// GlobalBatch is the number of samples of an optimizer step with the given number of ranks.
+// GlobalBatch is the number of samples per optimizer step with the given number of ranks.
 func (r *Recipe) GlobalBatch(ranks int) int { return r.Train.Batch * r.Train.Accumulate * ranks }
 
-// Warnings are settings that are allowed but look like a mistake.
+// Warnings lists settings that are allowed but look like mistakes.
 func (r *Recipe) Warnings() []string { return r.warnings }

@@ -2,12 +2,32 @@ package recipes
 
 import "slices"
 
-// freeKeys do not change what is learned: how and where it is computed. model.init_from is none of them, although a run that resumes no longer needs it.
-var freeKeys = []string{"run.name", "run.output_dir", "model.init_help", "data.root", "data.workers_per_rank", "data.decoder", "data.max_megapixels", "train.ranks", "train.threads_per_rank",
-	"train.pin_cpus", "train.grace_seconds", "train.device", "train.bucket_mb", "train.first_bucket_mb", "train.collective_timeout_seconds", "train.long_work_seconds",
-	"train.state_check_every_steps", "train.recompute", "model.init_ignore", "model.init_partial", "text.tokenizer"}
+// freeKeys do not affect what is learned, only how and where it is computed. model.init_from is not one of them, although a resumed run no longer needs it.
+var freeKeys = []string{
+	"run.name",
+	"run.output_dir",
+	"model.init_help",
+	"data.root",
+	"data.workers_per_rank",
+	"data.decoder",
+	"data.max_megapixels",
+	"train.ranks",
+	"train.threads_per_rank",
+	"train.pin_cpus",
+	"train.grace_seconds",
+	"train.device",
+	"train.bucket_mb",
+	"train.first_bucket_mb",
+	"train.collective_timeout_seconds",
+	"train.long_work_seconds",
+	"train.state_check_every_steps",
+	"train.recompute",
+	"model.init_ignore",
+	"model.init_partial",
+	"text.tokenizer",
+}
 
-// Settings are the keys that decide what is learned, with their values: what a checkpoint keeps, so that a run that resumes can say what was changed.
+// Settings returns the keys that determine what is learned, with their values. A checkpoint stores them so that a resumed run can report what has changed.
 func (r *Recipe) Settings() map[string]string {
 	out := map[string]string{}
 	for _, s := range schema {

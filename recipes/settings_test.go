@@ -12,7 +12,15 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Decode("[run]\nsteps = 3\n[data]\nkind = \"synthetic\"", "b", "optim.lr=0.3", "train.threads_per_rank=2", "log.console=false", "run.name=other", "model.init_from=/w")
+	b, err := Decode(
+		"[run]\nsteps = 3\n[data]\nkind = \"synthetic\"",
+		"b",
+		"optim.lr=0.3",
+		"train.threads_per_rank=2",
+		"log.console=false",
+		"run.name=other",
+		"model.init_from=/w",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func TestOverrideTurnsOff(t *testing.T) {
 			t.Errorf("%v: %v", sets, err)
 		}
 	}
-	if _, err := Decode(strings.Replace(text, "every_epochs", "enabled = false\nevery_epochs", 1), "x.toml"); err == nil || !strings.Contains(err.Error(), "eval.enabled: is false") {
+	if _, err := Decode(strings.Replace(text, "every_epochs", "enabled = false\nevery_epochs", 1), "x.toml"); err == nil ||
+		!strings.Contains(err.Error(), "eval.enabled: is false") {
 		t.Errorf("in one file: %v", err)
 	}
 }

@@ -5,28 +5,31 @@ import (
 	"strings"
 )
 
-// aliases are names that other systems use for a key of ours.
+// aliases maps names used by other systems to our keys.
 var aliases = map[string]string{
 	"batch_size": "train.batch_per_rank", "micro_batch": "train.batch_per_rank", "global_batch": "train.batch_per_rank",
 	"gradient_accumulation": "train.accumulate_steps", "gradient_accumulation_steps": "train.accumulate_steps", "accumulation": "train.accumulate_steps",
 	"learning_rate": "optim.lr", "base_lr": "optim.lr", "wd": "optim.weight_decay", "optimizer": "optim.name",
 	"world_size": "train.ranks", "num_gpus": "train.ranks", "nproc_per_node": "train.ranks", "precision": "train.dtype", "amp": "train.dtype",
-	"gradient_checkpointing": "train.recompute", "activation_checkpointing": "train.recompute", "seq_len": "text.sequence", "sequence_length": "text.sequence", "block_size": "text.sequence",
-	"max_seq_len": "llama.context", "hidden_size": "llama.dim", "intermediate_size": "llama.hidden", "num_hidden_layers": "llama.layers", "num_attention_heads": "llama.heads",
-	"num_key_value_heads": "llama.kv_heads", "vocab_size": "llama.vocab", "max_position_embeddings": "llama.context", "rms_norm_eps": "llama.norm_eps", "n_layers": "llama.layers", "n_heads": "llama.heads",
+	"gradient_checkpointing": "train.recompute", "activation_checkpointing": "train.recompute", "seq_len": "text.sequence",
+	"sequence_length": "text.sequence", "block_size": "text.sequence",
+	"max_seq_len": "llama.context", "hidden_size": "llama.dim", "intermediate_size": "llama.hidden", "num_hidden_layers": "llama.layers",
+	"num_attention_heads": "llama.heads",
+	"num_key_value_heads": "llama.kv_heads", "vocab_size": "llama.vocab", "max_position_embeddings": "llama.context", "rms_norm_eps": "llama.norm_eps",
+	"n_layers": "llama.layers", "n_heads": "llama.heads",
 	"max_grad_norm": "train.clip_norm", "grad_clip": "train.clip_norm", "gradient_clipping": "train.clip_norm",
 	"num_workers": "data.workers_per_rank", "dataset": "data.kind", "num_classes": "model.classes", "pretrained": "model.init_from",
 	"max_steps": "run.steps", "num_epochs": "run.epochs", "output": "run.output_dir", "save_every": "checkpoint.every_steps", "resume_from": "checkpoint.resume",
 	"scheduler": "schedule.kind", "lr_scheduler": "schedule.kind", "warmup": "schedule.warmup_epochs", "log_interval": "log.every_steps",
 }
 
-// sectionAliases are the same for sections.
+// sectionAliases does the same for sections.
 var sectionAliases = map[string]string{
 	"optimizer": "optim", "lr_schedule": "schedule", "scheduler": "schedule", "dataset": "data", "training": "train", "trainer": "train",
 	"logging": "log", "checkpoints": "checkpoint", "ckpt": "checkpoint", "validation": "eval", "network": "model",
 }
 
-// unknownSection says what to do about a name at the top level that is no section.
+// unknownSection explains what to do about a top-level name that is not a section.
 func unknownSection(name string, value any) Problem {
 	p := Problem{Key: name, Msg: "unknown section"}
 	if _, isTable := value.(map[string]any); value != nil && !isTable {
@@ -39,7 +42,7 @@ func unknownSection(name string, value any) Problem {
 			}
 		}
 		if len(homes) > 0 {
-			p.Msg, p.Hint = "unknown key at the top level", "it belongs into "+strings.Join(homes, " or ")
+			p.Msg, p.Hint = "unknown key at the top level", "it belongs in "+strings.Join(homes, " or ")
 			return p
 		}
 		if k := aliases[name]; k != "" {
@@ -63,8 +66,8 @@ func unknownSection(name string, value any) Problem {
 	return p
 }
 
-// unknownKey finds what somebody may have meant by a key that the section does not have: one of another section by
-// that very name, the name that another system uses, the nearest one here, or the nearest one elsewhere.
+// unknownKey guesses what was meant by a key that the section does not have: the nearest key of this section, a key of another section with the
+// same name, the name that another system uses, or the nearest key elsewhere.
 func unknownKey(name, key string) Problem {
 	p := Problem{Key: name + "." + key, Msg: "unknown key"}
 	var here []string
@@ -93,12 +96,12 @@ func unknownKey(name, key string) Problem {
 	return p
 }
 
-// nearest is the candidate that s is most likely a misspelling of, or "".
+// nearest is the candidate most likely meant by s, or "".
 func nearest(s string, candidates []string) string {
 	best, at := "", 1<<30
 	for _, c := range candidates {
 		d := distance(s, c)
-		// Half a name is a common slip: "clip" for "clip_norm", "batch_size" for "batch_per_rank".
+		// A partial name is a common mistake: "clip" for "clip_norm", "batch_size" for "batch_per_rank".
 		if d > 2 && len(s) >= 3 && (strings.HasPrefix(c, s+"_") || strings.HasSuffix(c, "_"+s)) {
 			d = 2
 		}
@@ -118,10 +121,10 @@ func nearest(s string, candidates []string) string {
 	return best
 }
 
-// close says whether a distance is small enough for a name of this length.
+// close reports whether a distance is small enough for a name of this length.
 func close(d int, s string) bool { return d <= max(1, len(s)/3) }
 
-// distance counts the letters to insert, delete, change or swap with their neighbour (Damerau 1964, optimal string alignment).
+// distance is the number of insertions, deletions, substitutions and transpositions of neighbours (Damerau 1964, optimal string alignment).
 func distance(a, b string) int {
 	prev2, prev := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

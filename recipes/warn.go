@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// suspicions names settings that are allowed but look like a mistake.
+// suspicions lists settings that are allowed but look like mistakes.
 func (r *Recipe) suspicions() []string {
 	var out []string
 	warn := func(key, format string, a ...any) {
@@ -26,7 +26,7 @@ func (r *Recipe) suspicions() []string {
 	batch := r.GlobalBatch(r.Train.Ranks)
 	lr := o.PeakLR(batch)
 	if o.LRScaling != "none" && lr > 1.5*o.LR && s.WarmupSteps == 0 && s.WarmupEpochs == 0 {
-		warn("schedule.warmup_epochs", "the learning rate is scaled up to %.3g for a global batch of %d without a warm-up, which often diverges", lr, batch)
+		warn("schedule.warmup_epochs", "the learning rate is scaled up to %.3g for a global batch of %d without warm-up, which often diverges", lr, batch)
 	}
 	rule := r.optimizer()
 	if rule.highLR > 0 && lr > rule.highLR {
@@ -42,33 +42,33 @@ func (r *Recipe) suspicions() []string {
 		warn("train.max_bad_steps", "has no effect without train.clip_norm")
 	}
 	if r.Model.LabelSmoothing > 0.3 {
-		warn("model.label_smoothing", "%g is unusually high: 0.1 is usual", r.Model.LabelSmoothing)
+		warn("model.label_smoothing", "%g is unusually high; 0.1 is typical", r.Model.LabelSmoothing)
 	}
 	long := r.Run.Epochs > 20 || r.Run.Steps > 2000
 	if c := &r.Checkpoint; long && (!c.Enabled || c.EveryEpochs+c.EverySteps == 0) {
-		warn("checkpoint.every_epochs", "a long run without checkpoints on the way: a crash loses all of it")
+		warn("checkpoint.every_epochs", "a long run without intermediate checkpoints: a crash loses everything")
 	}
 	if long && r.Log.Trace {
-		warn("log.trace", "a trace of a long run becomes a very large file")
+		warn("log.trace", "the trace of a long run is a very large file")
 	}
 	if n := r.Run.Steps; n > 0 && s.WarmupSteps >= n {
-		warn("schedule.warmup_steps", "the run of %d steps ends within its warm-up", n)
+		warn("schedule.warmup_steps", "the run of %d steps ends during warm-up", n)
 	}
 	if e := r.Run.Epochs; e > 0 && s.WarmupEpochs >= e {
-		warn("schedule.warmup_epochs", "the run of %g epochs ends within its warm-up", e)
+		warn("schedule.warmup_epochs", "the run of %g epochs ends during warm-up", e)
 	}
 	if s.Kind == "step" && r.Run.Epochs > 0 && len(s.MilestonesEpochs) > 0 && s.MilestonesEpochs[len(s.MilestonesEpochs)-1] >= r.Run.Epochs {
-		warn("schedule.milestones_epochs", "%v do not all come before the end of %g epochs", s.MilestonesEpochs, r.Run.Epochs)
+		warn("schedule.milestones_epochs", "not all of %v come before the end of the run (%g epochs)", s.MilestonesEpochs, r.Run.Epochs)
 	}
 	return out
 }
 
-// unused says why a key that was set does nothing, or "".
+// unused explains why a key that was set has no effect, or returns "".
 func (r *Recipe) unused(key string) string {
 	for _, u := range []struct {
 		value string
 		what  string
-		uses  map[string][]string // by value: keys that only these values use
+		uses  map[string][]string // by value: the keys that only these values use
 	}{
 		{r.Optim.Name, "optim.name", usedBy()},
 		{r.Model.Name, "model.name", familyKeys()},
@@ -82,12 +82,13 @@ func (r *Recipe) unused(key string) string {
 		}},
 		{r.Data.BadFiles, "data.bad_files", map[string][]string{"skip": {"data.bad_file_limit"}}},
 		{r.Data.Kind, "data.kind", map[string][]string{
-			"synthetic":   {"data.synthetic_samples", "data.synthetic_eval_samples", "text.sequence"},
-			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.exif_orientation", "data.max_megapixels", "data.eval_resize_pixels"},
-			"idx":         {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
-			"text":        append([]string{"data.root", "data.train_split", "data.eval_split"}, keysOf("text")...),
-			"tokens":      {"data.root", "data.train_split", "data.eval_split", "text.tokenizer", "text.sequence", "text.documents_apart"},
-			"packed":      {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
+			"synthetic": {"data.synthetic_samples", "data.synthetic_eval_samples", "text.sequence"},
+			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.exif_orientation", "data.max_megapixels",
+				"data.eval_resize_pixels"},
+			"idx":    {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
+			"text":   append([]string{"data.root", "data.train_split", "data.eval_split"}, keysOf("text")...),
+			"tokens": {"data.root", "data.train_split", "data.eval_split", "text.tokenizer", "text.sequence", "text.documents_apart"},
+			"packed": {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
 		}},
 		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank"}}},
 		{fmt.Sprint(r.Checkpoint.Enabled), "checkpoint.enabled", map[string][]string{"true": {"checkpoint.dir", "checkpoint.every_epochs", "checkpoint.every_steps", "checkpoint.keep_last"}}},
@@ -116,7 +117,7 @@ func keysOf(name string) (keys []string) {
 	return keys
 }
 
-// matters says whether a key has another value than it would have if nobody had set it; a resolved recipe sets everything.
+// matters reports whether a key's value differs from the one it would have if it had not been set; a resolved recipe sets every key.
 func (r *Recipe) matters(key string) bool {
 	without := *r
 	without.origin.at = maps.Clone(r.origin.at)

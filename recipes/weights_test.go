@@ -16,7 +16,8 @@ func TestWhereWeightsLie(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"both": filepath.Join(dir, "both"), "here": "here", "./here": filepath.Join(dir, "here"), "gone": "gone", "./gone": filepath.Join(dir, "gone"), "/abs": "/abs",
+		"both": filepath.Join(dir, "both"), "here": "here", "./here": filepath.Join(dir, "here"), "gone": "gone", "./gone": filepath.Join(dir, "gone"),
+		"/abs": "/abs",
 	} {
 		p := filepath.Join(dir, "r.toml")
 		if err := os.WriteFile(p, []byte("[run]\nsteps = 1\n[data]\nkind = \"synthetic\"\n[model]\ninit_from = "+quote(name)), 0o644); err != nil {

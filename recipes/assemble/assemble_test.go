@@ -37,7 +37,15 @@ func TestShippedRecipesRun(t *testing.T) {
 	for _, name := range recipes.List() {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			sets := []string{"run.steps=1", "run.output_dir=" + dir, "train.batch_per_rank=2", "train.ranks=1", "eval.batch_per_rank=20", "log.tensorboard=true", "log.trace=true"}
+			sets := []string{
+				"run.steps=1",
+				"run.output_dir=" + dir,
+				"train.batch_per_rank=2",
+				"train.ranks=1",
+				"eval.batch_per_rank=20",
+				"log.tensorboard=true",
+				"log.trace=true",
+			}
 			language := strings.HasPrefix(name, "llama")
 			if strings.Contains(recipes.Text(name), "init_from") && !language { // weights that are not bundled
 				sets = append(sets, "model.init_from=", "model.init_partial=false")
@@ -69,7 +77,9 @@ func TestShippedRecipesRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := map[string]float64{"quickstart": 500}[name]; res.Steps != 1 || math.IsNaN(res.Loss) || want > 0 && res.Eval["items"] != want || res.Eval["items"] < 100 || language && math.Abs(math.Log(res.Eval["perplexity"])-res.Eval["loss"]) > 1e-9 {
+			if want := map[string]float64{"quickstart": 500}[name]; res.Steps != 1 || math.IsNaN(res.Loss) || want > 0 && res.Eval["items"] != want ||
+				res.Eval["items"] < 100 ||
+				language && math.Abs(math.Log(res.Eval["perplexity"])-res.Eval["loss"]) > 1e-9 {
 				t.Errorf("%+v", res)
 			}
 			for _, f := range []string{"metrics.jsonl", "tb", "trace-rank0.json", RecipeFile, filepath.Join("checkpoints", "step-00000001", "MANIFEST.json")} {
@@ -134,7 +144,7 @@ func TestSinksWhereNothingCanBeWritten(t *testing.T) {
 // The learning rate by hand: 2 ranks × 16 of a reference of 256, 9 steps of warm-up, cosine to 0.
 func TestScheduleOfResNet50(t *testing.T) {
 	r := recipe(t, "resnet50")
-	s, err := Schedule(r, r.GlobalBatch(2))(90, 9)
+	s, err := Schedule(r, r.GlobalBatch(2), 0)(90, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +156,7 @@ func TestScheduleOfResNet50(t *testing.T) {
 		}
 	}
 	// A run that is shorter than the warm-up begins like the long one.
-	short, err := Schedule(r, r.GlobalBatch(2))(3, 9)
+	short, err := Schedule(r, r.GlobalBatch(2), 0)(3, 9)
 	if err != nil || short.LR(2) != s.LR(2) {
 		t.Errorf("short run: %v", err)
 	}
@@ -155,14 +165,14 @@ func TestScheduleOfResNet50(t *testing.T) {
 func TestScheduleKinds(t *testing.T) {
 	for _, kind := range []string{"constant", "linear", "cosine", "step", "wsd"} {
 		r := recipe(t, "quickstart", "schedule.kind="+kind, "schedule.milestones_epochs=1,2")
-		s, err := Schedule(r, 32)(100, 40)
+		s, err := Schedule(r, 32, 0)(100, 40)
 		if err != nil || !(s.LR(50) > 0) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
 	r := recipe(t, "quickstart", "optim.lr_scaling=linear")
 	r.Optim.LR = -1
-	if _, err := Schedule(r, 32)(100, 40); launch.ExitCode(err) != launch.ExitRecipe {
+	if _, err := Schedule(r, 32, 0)(100, 40); launch.ExitCode(err) != launch.ExitRecipe {
 		t.Errorf("got %v", err)
 	}
 }
@@ -224,8 +234,21 @@ func TestBadFiles(t *testing.T) {
 		}
 	}
 	for policy, want := range map[string]string{"error": "1.jpg", "skip": "more than the limit of 2"} {
-		r := recipe(t, "resnet50", "data.root="+root, "data.bad_files="+policy, "data.bad_file_limit=2", "run.steps=1", "train.batch_per_rank=2", "data.image_size=32",
-			"data.eval_resize_pixels=32", "model.width=8", "model.depth=18", "checkpoint.enabled=false", "checkpoint.every_epochs=0")
+		r := recipe(
+			t,
+			"resnet50",
+			"data.root="+root,
+			"data.bad_files="+policy,
+			"data.bad_file_limit=2",
+			"run.steps=1",
+			"train.batch_per_rank=2",
+			"data.image_size=32",
+			"data.eval_resize_pixels=32",
+			"model.width=8",
+			"model.depth=18",
+			"checkpoint.enabled=false",
+			"checkpoint.every_epochs=0",
+		)
 		cfg, err := Config(r, rank(1))
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +258,8 @@ func TestBadFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = tr.Run(t.Context())
-		if err == nil || errors.Is(err, context.Canceled) || policy == "skip" && !strings.Contains(err.Error(), want) || policy == "error" && !strings.Contains(err.Error(), ".jpg") {
+		if err == nil || errors.Is(err, context.Canceled) || policy == "skip" && !strings.Contains(err.Error(), want) ||
+			policy == "error" && !strings.Contains(err.Error(), ".jpg") {
 			t.Errorf("%s: %v, want %q", policy, err, want)
 		}
 	}

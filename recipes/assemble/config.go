@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -17,22 +18,22 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// Rank is the process that the configuration is for.
+// Rank describes the process that the configuration is for.
 type Rank struct {
 	launch.Identity
 	launch.Placement
-	Comm comm.Communicator // nil where World is 1, or where only the plan is wanted
+	Comm comm.Communicator // nil if World is 1, or if only the plan is needed
 }
 
-// Config is the configuration of one rank, without sinks. It opens the data sets; an error about them has exit code 66.
+// Config returns the configuration of one rank, without sinks. It opens the data sets; an error about them has exit code 66.
 func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
-	trainSet, evalSet, err := Data(r)
+	trainSet, evalSet, err := Data(r, rank.Rank)
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}
 	full := data.Sampler{Len: trainSet.Len(), World: max(1, rank.World), Batch: r.Train.Batch}
 	if full.Tail, err = data.ParseTail(r.Data.Tail); err == nil {
-		err = full.Check() // known before ranks meet
+		err = full.Check() // report before ranks connect
 	}
 	if err != nil {
 		return train.Config{}, launch.WithCode(launch.ExitRecipe, fmt.Errorf("train.batch_per_rank: %w", err))
@@ -47,14 +48,14 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 
 // Trained is a checkpoint to evaluate.
 type Trained struct {
-	Path    string   // of its folder
-	Classes []string // that it says it was trained on; nil: it does not say
+	Path    string   // its folder
+	Classes []string // the classes it was trained on; nil: unknown
 }
 
-// EvalConfig is Config for train.Trainer.Evaluate: the held-out samples alone, labelled by the classes of the checkpoint, which are found by name. No training sample is
-// needed, and nothing is saved.
+// EvalConfig is Config for train.Trainer.Evaluate: only the held-out samples, labelled by the classes of the checkpoint, which are matched by name. It
+// needs no training samples, and nothing is saved.
 func EvalConfig(r *recipes.Recipe, rank Rank, from Trained) (train.Config, error) {
-	held, err := heldOut(r, from.Classes, rank.Rank == 0)
+	held, err := heldOut(r, from.Classes, rank.Rank)
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}
@@ -63,7 +64,7 @@ func EvalConfig(r *recipes.Recipe, rank Rank, from Trained) (train.Config, error
 	return c, err
 }
 
-// config is what both have in common.
+// config is the part common to both.
 func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.Config, error) {
 	var c train.Config
 	model, err := Model(r, trainSet)
@@ -84,7 +85,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Name: r.Run.Name, Model: model, Seed: r.Run.Seed, Data: trainSet, Eval: evalSet,
 		Batch: r.Train.Batch, Accumulate: r.Train.Accumulate, EvalBatch: r.Eval.Batch,
 		Steps: r.Run.Steps, Epochs: r.Run.Epochs,
-		Optim: Optimizer(r), Schedule: Schedule(r, r.GlobalBatch(world)), ClipNorm: r.Train.ClipNorm, Scaler: &scaler,
+		Optim: Optimizer(r), Schedule: Schedule(r, r.GlobalBatch(world), rank.Rank), ClipNorm: r.Train.ClipNorm, Scaler: &scaler,
 		Compute: dtype, Threads: r.Train.Threads, CPUs: rank.CPUs, BucketMB: r.Train.BucketMB, FirstMB: r.Train.FirstBucketMB,
 		Comm: rank.Comm, LocalRank: rank.LocalRank, LocalSize: max(1, rank.LocalWorld), Node: max(0, rank.NodeRank),
 		Timeout:  time.Duration(r.Train.TimeoutSeconds * float64(time.Second)),
@@ -92,7 +93,8 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Same:     []comm.Item{{Name: "recipe", Text: r.Fingerprint()}},
 		Workers:  r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
-		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore), RecipeText: r.String(), Settings: r.Settings(),
+		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore),
+		RecipeText: r.String(), Settings: r.Settings(),
 		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
 	if c.Threads == 0 {
@@ -118,7 +120,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 	return c, nil
 }
 
-// coded gives an error an exit code, unless what found it knew better.
+// coded gives an error an exit code, unless it already has a more specific one.
 func coded(code int, err error) error {
 	if launch.ExitCode(err) != launch.ExitTraining {
 		return err
@@ -140,7 +142,7 @@ func checkpoints(r *recipes.Recipe, c *train.Config) {
 	}
 }
 
-// every turns an interval in epochs or in steps into what the trainer takes: steps, or epochs as a negative number; 0 is never.
+// every converts an interval in epochs or steps to the trainer's form: steps, or epochs as a negative number; 0 means never.
 func every(epochs, steps int) int {
 	if epochs > 0 {
 		return -epochs
@@ -148,11 +150,11 @@ func every(epochs, steps int) int {
 	return steps
 }
 
-// Optimizer is the rule with its numbers.
+// Optimizer returns the optimizer's configuration.
 func Optimizer(r *recipes.Recipe) optim.Config {
 	o := r.Optim
 	c := optim.Default(o.Name, o.WeightDecay)
-	// All numbers, whatever the rule: it takes those that it has, and optim refuses a rule that it does not know.
+	// All hyperparameters, whatever the rule: each uses its own, and optim rejects an unknown rule.
 	c.Momentum, c.Nesterov, c.Dampening, c.Decoupled = o.Momentum, o.Nesterov, o.Dampening, o.DecoupledDecay
 	c.Beta1, c.Beta2, c.Eps, c.Trust = o.Beta1, o.Beta2, o.Eps, o.Trust
 	if !o.NoDecayNormBias {
@@ -162,8 +164,8 @@ func Optimizer(r *recipes.Recipe) optim.Config {
 	return c
 }
 
-// Schedule is the learning rate over time for a global batch.
-func Schedule(r *recipes.Recipe, globalBatch int) train.Schedule {
+// Schedule returns the learning rate over time for a global batch. Rank 0 warns if the run ends during warm-up.
+func Schedule(r *recipes.Recipe, globalBatch, rank int) train.Schedule {
 	s := r.Schedule
 	return func(total, perEpoch int) (optim.Schedule, error) {
 		steps := func(epochs float64) int { return int(math.Round(epochs * float64(perEpoch))) }
@@ -177,11 +179,19 @@ func Schedule(r *recipes.Recipe, globalBatch int) train.Schedule {
 		for _, e := range s.MilestonesEpochs {
 			c.Milestones = append(c.Milestones, steps(e))
 		}
-		if c.Warmup >= total && (s.WarmupEpochs > 0) == (r.Run.Steps > 0) { // in the same unit the recipe has been warned of already
-			slog.Warn("the run ends within its warm-up: the learning rate never reaches its peak", "steps", total, "warmup_steps", c.Warmup)
+		if c.Warmup >= total && (s.WarmupEpochs > 0) == (r.Run.Steps > 0) { // with equal units, the recipe's own check has already warned
+			slog.Log(
+				context.Background(),
+				severity(rank),
+				"the run ends during warm-up: the learning rate never reaches its peak",
+				"steps",
+				total,
+				"warmup_steps",
+				c.Warmup,
+			)
 		}
 		if c.Warmup >= total {
-			// The run ends within its warm-up (a quick try of a long recipe): the shape after it does not matter.
+			// The run ends during warm-up (a quick try of a long recipe), so the shape after it does not matter.
 			c.Shape = optim.Constant
 		}
 		if c.Shape == optim.WSD {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/gotrain/gotrain/recipes"
 	_ "github.com/gotrain/gotrain/recipes/data" // the bundled data sets
@@ -16,9 +15,9 @@ import (
 	"github.com/gotrain/gotrain/train/data/images"
 )
 
-// Data opens the training samples and the held-out ones; the latter are nil where the recipe does not evaluate.
-func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
-	d := &r.Data
+// Data opens the training samples and the held-out samples for a rank; the latter are nil if the recipe does not evaluate.
+func Data(r *recipes.Recipe, rank int) (train, eval data.Source, err error) {
+	d, log := &r.Data, &notices{rank: rank}
 	root, err := locate(d, near(r))
 	if err != nil {
 		return nil, nil, err
@@ -30,14 +29,14 @@ func Data(r *recipes.Recipe) (train, eval data.Source, err error) {
 		eval, err = openText(r, root, d.EvalSplit, false)
 		return train, eval, err
 	}
-	if train, err = open(r, root, d.TrainSplit, nil, true); err != nil || !r.Eval.Enabled {
-		return train, nil, missing(err, root, "data.train_split names the training part")
+	if train, err = open(r, root, d.TrainSplit, nil, true, log); err != nil || !r.Eval.Enabled {
+		return train, nil, missing(err, root, "set data.train_split to the name of the training split")
 	}
-	eval, err = open(r, root, d.EvalSplit, train.Classes(), false)
-	return train, eval, missing(err, root, "data.eval_split names the held-out part, and eval.enabled = false does without one")
+	eval, err = open(r, root, d.EvalSplit, train.Classes(), false, log)
+	return train, eval, missing(err, root, "set data.eval_split to the name of the held-out split, or eval.enabled = false to train without one")
 }
 
-// missing says what there is where a part of a data set is not there.
+// missing adds to the error for a missing split what the data set holds instead.
 func missing(err error, root, hint string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -51,7 +50,7 @@ func missing(err error, root, hint string) error {
 		}
 	}
 	if len(there) > 0 {
-		hint += fmt.Sprintf("; %s holds %s", root, strings.Join(there, ", "))
+		hint += fmt.Sprintf("; %s contains %s", root, strings.Join(there, ", "))
 	}
 	return fmt.Errorf("%w\nhint: %s", err, hint)
 }
@@ -63,14 +62,15 @@ func locate(d *recipes.Data, near []string) (string, error) {
 	}
 	root, err := data.Locate(d.Root, near...)
 	if err != nil && d.Kind == "tokens" {
-		err = fmt.Errorf("%w\nhint: gotrain tokenize makes shards of text", err)
+		err = fmt.Errorf("%w\nhint: create the shards with gotrain tokenize", err)
 	}
 	return root, err
 }
 
-// heldOut opens the held-out samples alone, for a model that was trained on classes. Where they are not known, those of the training samples are taken, if these are there.
-func heldOut(r *recipes.Recipe, classes []string, say bool) (data.Source, error) {
-	d := &r.Data
+// heldOut opens only the held-out samples, for a model trained on the given classes. If they are unknown, it uses those of the training samples, if
+// available.
+func heldOut(r *recipes.Recipe, classes []string, rank int) (data.Source, error) {
+	d, log := &r.Data, &notices{rank: rank}
 	root, err := locate(d, near(r))
 	if err != nil {
 		return nil, err
@@ -80,23 +80,23 @@ func heldOut(r *recipes.Recipe, classes []string, say bool) (data.Source, error)
 	}
 	if classes == nil && (d.Kind == "imagefolder" || d.Kind == "idx") {
 		whose := "of the training samples"
-		train, err := open(r, root, d.TrainSplit, nil, false)
+		train, err := open(r, root, d.TrainSplit, nil, false, log)
 		switch {
 		case err == nil:
 			classes = train.Classes()
 		case errors.Is(err, fs.ErrNotExist):
-			whose = "of the held-out samples, since there are no training samples"
+			whose = "of the held-out samples, because there are no training samples"
 		default:
 			return nil, err
 		}
-		if say {
-			slog.Warn("the checkpoint does not say its classes, so nobody can tell whether they are those of the data; taken are those " + whose)
+		if rank == 0 {
+			slog.Warn("the checkpoint does not list its classes, so they cannot be compared with those of the data; using those " + whose)
 		}
 	}
-	src, err := open(r, root, d.EvalSplit, classes, false)
-	if f, ok := src.(*images.Folder); ok && err == nil && say {
+	src, err := open(r, root, d.EvalSplit, classes, false, log)
+	if f, ok := src.(*images.Folder); ok && err == nil && rank == 0 {
 		if none := f.Empty(); len(none) > 0 {
-			slog.Warn("there are no held-out samples of some classes of the model", "classes", strings.Join(none, ", "))
+			slog.Warn("some classes of the model have no held-out samples", "classes", strings.Join(none, ", "))
 		}
 	}
 	return src, err
@@ -109,16 +109,16 @@ func near(r *recipes.Recipe) []string {
 	return []string{r.Dir()}
 }
 
-// open opens one part of the data set.
-func open(r *recipes.Recipe, root, split string, classes []string, training bool) (data.Source, error) {
+// open opens one split of the data set.
+func open(r *recipes.Recipe, root, split string, classes []string, training bool, log *notices) (data.Source, error) {
 	d := &r.Data
 	norm := norm(d)
 	switch d.Kind {
 	case "imagefolder":
 		return images.NewFolder(filepath.Join(root, split), images.FolderOptions{
 			Transform: transform(d, training), Norm: norm, Classes: classes, Decoder: images.Backend(d.Decoder),
-			MaxPixels: int(d.MaxMegapixels * 1e6), Warn: once(),
-			Orient: d.EXIFOrientation, Turned: turned,
+			MaxPixels: int(d.MaxMegapixels * 1e6), Warn: log.damaged(training && d.Shuffle),
+			Orient: d.EXIFOrientation, Turned: log.turned,
 		})
 	case "idx":
 		pictures, labels, err := images.FindIDX(root, split)
@@ -146,22 +146,7 @@ func open(r *recipes.Recipe, root, split string, classes []string, training bool
 	return nil, fmt.Errorf("recipes: data.kind = %q is not implemented", d.Kind)
 }
 
-// turned tells of pictures that are not used as a person sees them.
-func turned(path string) {
-	slog.Warn("pictures are used as they are stored, as torchvision's ImageFolder does, and the EXIF orientation of some turns them; data.exif_orientation = true applies it", "first", path)
-}
-
-// once passes on what is wrong with a file the first time that it is read.
-func once() func(path, message string) {
-	var seen sync.Map
-	return func(path, message string) {
-		if _, again := seen.LoadOrStore(path, true); !again {
-			slog.Warn("damaged picture is used as far as it can be read", "file", path, "reason", message)
-		}
-	}
-}
-
-// norm is the normalisation, for grey pictures the same in all planes.
+// norm is the normalisation; for grey pictures it is the same in all planes.
 func norm(d *recipes.Data) images.Norm {
 	var n images.Norm
 	for c := range n.Mean {
@@ -170,7 +155,7 @@ func norm(d *recipes.Data) images.Norm {
 	return n
 }
 
-// transform is the view of a picture that becomes a sample; nil takes it as it is stored.
+// transform chooses the view of a picture that becomes a sample; nil uses the picture as stored.
 func transform(d *recipes.Data, training bool) images.Transform {
 	n := d.ImageSize
 	augment := d.Augment

@@ -1,5 +1,5 @@
-// Package assemble turns a recipe into what it stands for: data sources, a model, an optimizer, a schedule, log files, and
-// the train.Config that holds them all.
+// Package assemble builds what a recipe describes: data sources, a model, an optimizer, a schedule, log files, and
+// the train.Config that combines them.
 //
 //	r, err := recipes.Load("resnet50")
 //	cfg, err := assemble.Config(r, assemble.Rank{Identity: id, Comm: c})
@@ -7,6 +7,6 @@
 //	t, err := train.New(train.WithConfig(cfg))
 //	res, err := t.Run(ctx)
 //
-// A recipe knows no package but its own keys; package train knows no recipe. This is the one place where they meet, so a
+// Package recipes knows only its keys, and package train knows nothing about recipes. This package connects them, so a
 // new model family or data format is added here and in the schema.
 package assemble

@@ -136,8 +136,12 @@ func TestFinetuneEqualsPyTorch(t *testing.T) {
 		t.Run(fmt.Sprintf("%d ranks x %d x %d", c.ranks, c.batch, c.accumulate), func(t *testing.T) {
 			out := t.TempDir()
 			got := together(t, c.ranks, 0, "llama-finetune", []string{
-				"run.epochs=0", "run.steps=40", "run.output_dir=" + out, "data.kind=tokens", "data.root=" + dir, "data.shuffle=false", "text.tokenizer=", "text.sequence=64", "text.documents_apart=false",
-				fmt.Sprint("train.batch_per_rank=", c.batch), fmt.Sprint("train.accumulate_steps=", c.accumulate), "train.first_bucket_mb=0.1", "train.bucket_mb=0.3",
+				"run.epochs=0", "run.steps=40", "run.output_dir=" + out, "data.kind=tokens", "data.root=" + dir, "data.shuffle=false", "text.tokenizer=",
+				"text.sequence=64", "text.documents_apart=false",
+				fmt.Sprint(
+					"train.batch_per_rank=",
+					c.batch,
+				), fmt.Sprint("train.accumulate_steps=", c.accumulate), "train.first_bucket_mb=0.1", "train.bucket_mb=0.3",
 				"schedule.kind=constant", "schedule.warmup_steps=0", "eval.enabled=false", "eval.every_steps=0",
 			})
 			if len(got.losses) != 40 {
@@ -194,13 +198,14 @@ func (r *reference) after(t *testing.T, saved *safetensors.File) {
 	}
 }
 
-// A run that is stopped in the middle of an epoch and goes on is the run that was never stopped, to the last bit: losses, norms and weights. Paragraphs
+// A run stopped in the middle of an epoch and resumed is bit-identical to one that was never stopped: losses, norms and weights. Paragraphs
 // are documents here, so sequences hold several, and layers are computed again.
 func TestLlamaGoesOnBitEqual(t *testing.T) {
 	text := shortText(t)
 	run := func(out string, stopAfter int) *steps {
 		return together(t, 2, stopAfter, "llama-tiny", []string{
-			"run.steps=12", "run.output_dir=" + out, "data.root=" + text, "text.separator=blank", "text.sequence=32", "train.batch_per_rank=3", "train.accumulate_steps=2", "train.recompute=layer",
+			"run.steps=12", "run.output_dir=" + out, "data.root=" + text, "text.separator=blank", "text.sequence=32", "train.batch_per_rank=3",
+			"train.accumulate_steps=2", "train.recompute=layer",
 			"llama.layers=2", "llama.dim=64", "llama.hidden=96", "schedule.warmup_steps=4", "eval.every_steps=5", "checkpoint.every_steps=0", "checkpoint.enabled=true",
 		})
 	}

@@ -9,14 +9,20 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// A run that goes on does not need the weights that it started from, even where only they said what the model is. A new one does, and says so.
+// A resumed run does not need its initial weights, even if only they define the model. A new run does, and reports it.
 func TestWeightsThatAreGone(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from")
 	if err := os.CopyFS(from, os.DirFS(filepath.FromSlash("../data/stories260k"))); err != nil {
 		t.Fatal(err)
 	}
-	sets := []string{"model.init_from=" + from, "run.output_dir=" + filepath.Join(dir, "run"), "data.root=" + shortText(t), "checkpoint.resume=auto", "train.batch_per_rank=1"}
+	sets := []string{
+		"model.init_from=" + from,
+		"run.output_dir=" + filepath.Join(dir, "run"),
+		"data.root=" + shortText(t),
+		"checkpoint.resume=auto",
+		"train.batch_per_rank=1",
+	}
 	r := recipe(t, "llama-finetune", sets...)
 	before, err := Config(r, rank(1))
 	if err != nil {
@@ -45,7 +51,7 @@ func TestWeightsThatAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := Config(r, rank(1)); err != nil || string(c.Beside["config.json"]) != string(before.Beside["config.json"]) {
-		t.Errorf("a run that goes on: %v", err)
+		t.Errorf("a resumed run: %v", err)
 	}
 }
 

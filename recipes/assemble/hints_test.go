@@ -40,19 +40,21 @@ func decoded(t *testing.T, sets ...string) *recipes.Recipe {
 	return r
 }
 
-// A part that is not there is told with the key that names it and with what is there.
+// The error for a missing split gives the key that names it and lists what exists.
 func TestMissingPartOfADataSet(t *testing.T) {
 	root := folders(t, "train/cat", "train/dog", "test/cat")
-	_, _, err := Data(decoded(t, "data.root="+root))
-	for _, want := range []string{"val: no such file", "\nhint: data.eval_split names the held-out part, and eval.enabled = false does without one", "holds test, train"} {
+	_, _, err := Data(decoded(t, "data.root="+root), 0)
+	for _, want := range []string{"val: no such file", "\nhint: set data.eval_split to the name of the held-out split, or eval.enabled = false to " +
+		"train without one", "contains test, train"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, _, err := Data(decoded(t, "data.root="+root, "eval.enabled=false")); err != nil {
+	if _, _, err := Data(decoded(t, "data.root="+root, "eval.enabled=false"), 0); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := Data(decoded(t, "data.root="+root, "data.train_split=training")); err == nil || !strings.Contains(err.Error(), "data.train_split names the training part") {
+	if _, _, err := Data(decoded(t, "data.root="+root, "data.train_split=training"), 0); err == nil ||
+		!strings.Contains(err.Error(), "set data.train_split to the name of the training split") {
 		t.Error(err)
 	}
 }
@@ -63,11 +65,11 @@ func TestOneClassIsAnError(t *testing.T) {
 	for _, c := range []struct {
 		set, want string
 	}{
-		{"model.classes=0", `has one class, so there is nothing to learn` + "\n" + `hint: the only class folder is "cat"`},
-		{"model.classes=1", `has one class`}, {"model.classes=2", ""},
+		{"model.classes=0", `has only one class, so there is nothing to learn` + "\n" + `hint: the only class folder is "cat"`},
+		{"model.classes=1", `has only one class`}, {"model.classes=2", ""},
 	} {
 		r := decoded(t, "data.root="+root, c.set)
-		src, _, err := Data(r)
+		src, _, err := Data(r, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,9 +96,9 @@ func TestWarmupLongerThanTheRun(t *testing.T) {
 		if total == 0 {
 			total = 20
 		}
-		_, err := Schedule(r, 16)(total, 10)
+		_, err := Schedule(r, 16, 0)(total, 10)
 		slog.SetDefault(old)
-		if told := strings.Contains(out.String(), "ends within its warm-up"); err != nil || told != c.want {
+		if told := strings.Contains(out.String(), "ends during warm-up"); err != nil || told != c.want {
 			t.Errorf("%v: told %v, want %v; %v", c.sets, told, c.want, err)
 		}
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// Llama is the network of a recipe. tokens is what is known of the ids, and may be empty: its vocabulary serves where the recipe gives neither a size nor a
-// vocabulary, and the model's may not be smaller.
+// Llama returns the configuration of a recipe's network. tokens describes the token ids and may be empty: its vocabulary is used if the recipe sets
+// neither a size nor a vocabulary, and the model's vocabulary must not be smaller.
 func Llama(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
 	if f, err := familyOf(r); err != nil {
 		return llama.Config{}, err
 	} else if f.llama == nil {
-		return llama.Config{}, fmt.Errorf("recipes: model.name = %q is no llama", r.Model.Name)
+		return llama.Config{}, fmt.Errorf("recipes: model.name = %q is not a llama", r.Model.Name)
 	}
 	return llamaConfig(r, tokens)
 }
@@ -35,7 +35,7 @@ func llamaConfig(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
 	switch {
 	case l.Size != "":
 		c, err = llama.Named(l.Size)
-	case l.Dim == 0 && r.Model.InitFrom != "": // the weights say what they are
+	case l.Dim == 0 && r.Model.InitFrom != "": // the weights come with their dimensions
 		c, err = configOf(r)
 	}
 	if err != nil {
@@ -71,30 +71,35 @@ func llamaConfig(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
 		c.BOS, c.EOS = int(tokens.BOS), int(tokens.EOS)
 	}
 	if c.Vocab == 0 {
-		return c, fmt.Errorf("recipes: llama.vocab is not set, and the data does not say how many tokens there are\nhint: set llama.vocab")
+		return c, fmt.Errorf("recipes: llama.vocab is not set, and the data do not give the size of the vocabulary\nhint: set llama.vocab")
 	}
 	if c.Vocab < vocab {
-		return c, fmt.Errorf("recipes: the model has a vocabulary of %d, but the tokenizer has %d tokens\nhint: set llama.vocab = %d, or use the tokenizer that belongs to the model", c.Vocab, vocab, vocab)
+		return c, fmt.Errorf(
+			"recipes: the model has a vocabulary of %d, but the tokenizer has %d tokens\nhint: set llama.vocab = %d, or use the model's own tokenizer",
+			c.Vocab,
+			vocab,
+			vocab,
+		)
 	}
 	if n := r.Text.Sequence; n > c.Context {
-		return c, fmt.Errorf("recipes: text.sequence = %d is longer than the context of the model, %d\nhint: set llama.context = %d too", n, c.Context, n)
+		return c, fmt.Errorf("recipes: text.sequence = %d exceeds the model's context of %d\nhint: also set llama.context = %d", n, c.Context, n)
 	}
 	return c, c.Check()
 }
 
-// Sequence is the number of tokens of a sample.
+// Sequence returns the number of tokens per sample.
 func Sequence(r *recipes.Recipe) (int, error) {
 	if r.Text.Sequence > 0 {
 		return r.Text.Sequence, nil
 	}
-	c, err := llamaConfig(r, text.Info{Vocab: 1}) // only the context counts here
+	c, err := llamaConfig(r, text.Info{Vocab: 1}) // only the context matters here
 	if c.Context > 0 {
 		return c.Context, nil
 	}
 	return 0, err
 }
 
-// llamaModel is a Llama with the cross-entropy of the next token.
+// llamaModel builds a Llama with next-token cross-entropy.
 func llamaModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	c, err := llamaConfig(r, infoOf(src))
 	if err != nil {
@@ -111,17 +116,17 @@ func llamaModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	}, nil
 }
 
-// flops is the arithmetic of a token by the formula that Llama trainers print: PaLM's, with the parameters that take part in products.
+// flops is the arithmetic per token by PaLM's formula, which Llama trainers report, with the parameters that take part in matrix products.
 func flops(c llama.Config, seq int) *telemetry.FLOPs {
 	n := c.Params()
-	if !c.Tied { // the lookup is no product; a tied table is one at the other end
+	if !c.Tied { // the lookup is not a product; a tied table is also used in one, at the output
 		n -= int64(c.Vocab) * int64(c.Dim)
 	}
 	f := telemetry.PaLMFLOPs(float64(n), c.Layers, c.Heads, c.Head(), seq)
 	return &f
 }
 
-// configOf is what the weights that the run starts from say about themselves. A run that goes on does not need them any more: its checkpoints say the same.
+// configOf reads the configuration that comes with the initial weights. A resumed run no longer needs them: its checkpoints hold the same configuration.
 func configOf(r *recipes.Recipe) (llama.Config, error) {
 	at, err := weightsPath(r)
 	if err != nil {
@@ -131,7 +136,7 @@ func configOf(r *recipes.Recipe) (llama.Config, error) {
 	}
 	m, err := llamafile.Open(at)
 	if errors.Is(err, llamafile.ErrNoConfig) {
-		return llama.Config{}, fmt.Errorf("recipes: model.init_from: %w\nhint: or set llama.size", err)
+		return llama.Config{}, fmt.Errorf("recipes: model.init_from: %w\nhint: alternatively, set llama.size", err)
 	}
 	if err != nil {
 		return llama.Config{}, launch.WithCode(launch.ExitNoInput, fmt.Errorf("recipes: model.init_from: %w", err))
@@ -140,7 +145,7 @@ func configOf(r *recipes.Recipe) (llama.Config, error) {
 	return m.Config(), nil
 }
 
-// llamaWeights opens weights of any format for a model. What shapes do not tell must agree too, or the numbers would be wrong without a word.
+// llamaWeights opens weights of any format for a model. Settings that shapes do not determine must match too, or results would be silently wrong.
 func llamaWeights(want llama.Config) func(path string) (train.Weights, error) {
 	return func(path string) (train.Weights, error) {
 		m, err := llamafile.Open(path)
@@ -160,14 +165,21 @@ func llamaWeights(want llama.Config) func(path string) (train.Weights, error) {
 		} {
 			if d.has != d.want {
 				m.Close()
-				return nil, fmt.Errorf("%s was made with %s = %v, the model has %v\nhint: set llama.%s, or leave llama.size out: the weights say what they are", path, d.key, d.has, d.want, d.key)
+				return nil, fmt.Errorf(
+					"%s has %s = %v, but the model has %v\nhint: set llama.%s, or remove llama.size to use the weights' own configuration",
+					path,
+					d.key,
+					d.has,
+					d.want,
+					d.key,
+				)
 			}
 		}
 		return m, nil
 	}
 }
 
-// llamaFiles says how weights are read, what lies beside them in checkpoints, and how the arithmetic is counted.
+// llamaFiles configures how weights are read, which files accompany them in checkpoints, and how FLOPs are counted.
 func llamaFiles(r *recipes.Recipe, c *train.Config) error {
 	tokens := infoOf(c.Data)
 	model, err := llamaConfig(r, tokens)
@@ -183,11 +195,11 @@ func llamaFiles(r *recipes.Recipe, c *train.Config) error {
 		return err
 	}
 	c.Weights = llamaWeights(model)
-	if c.InitFrom != "" && !goesOn(r) {
+	if c.InitFrom != "" && !resumes(r) {
 		if c.InitFrom, err = weightsPath(r); err != nil {
 			return err
 		}
-		w, err := c.Weights(c.InitFrom) // what does not fit is known before ranks meet
+		w, err := c.Weights(c.InitFrom) // detect a mismatch before ranks connect
 		if err != nil {
 			return fmt.Errorf("recipes: model.init_from: %w", err)
 		}
@@ -201,13 +213,13 @@ func llamaSample(r *recipes.Recipe, _ data.Source) (string, error) {
 	return "of " + amount.Count(n) + " tokens", err
 }
 
-// llamaPlanned lets the weights go that the run starts from, unless only they say what the model is.
+// llamaPlanned drops the initial weights, unless only they define the model.
 func llamaPlanned(r *recipes.Recipe) (taken, lacks []string) {
 	switch l := &r.Llama; {
 	case l.Size != "" || l.Dim > 0:
 		r.Model.InitFrom, r.Model.InitPartial = "", false
 	case r.Model.InitFrom != "" && FindWeights(r) != nil:
-		return nil, []string{"what the model is (llama.size, or the weights of model.init_from)"}
+		return nil, []string{"the model's dimensions (llama.size, or the weights of model.init_from)"}
 	}
 	n, err := Sequence(r)
 	if err != nil {

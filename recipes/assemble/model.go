@@ -10,29 +10,29 @@ import (
 	"github.com/gotrain/gotrain/train/data/text"
 )
 
-// family is what this package knows of one kind of network; what a recipe has to know of it is in the table of package recipes.
+// family is what this package knows about one kind of network; what a recipe needs to know is in the table of package recipes.
 type family struct {
-	// model is the network with its loss and metrics. src are the training samples: a model may take its last dimension from them.
+	// model builds the network with its loss and metrics. src holds the training samples: a model may take its output size from them.
 	model func(r *recipes.Recipe, src data.Source) (train.Model, error)
-	// configure adds to a configuration what only this family has; nil: nothing.
+	// configure adds what only this family needs to a configuration; nil: nothing.
 	configure func(r *recipes.Recipe, c *train.Config) error
-	// synthetic are n samples that mean nothing.
+	// synthetic makes n random samples.
 	synthetic func(r *recipes.Recipe, n int) (data.Source, error)
-	// sample says what a sample is, for a person: "of 10 classes".
+	// sample describes a sample to the user: "of 10 classes".
 	sample func(r *recipes.Recipe, src data.Source) (string, error)
-	// planned prepares a recipe for a plan without data: it says what is taken from the recipe instead, or what the recipe lacks.
+	// planned prepares a recipe for a plan without data: it returns what is taken from the recipe instead, and what the recipe lacks.
 	planned func(r *recipes.Recipe) (taken, lacks []string)
-	// llama is the configuration of a family that is a Llama, which other programs read; nil for others.
+	// llama returns the configuration of a Llama, for use by other programs; nil for other families.
 	llama func(r *recipes.Recipe, tokens text.Info) (llama.Config, error)
 }
 
-// families are the networks by the name that recipes use; each has a file of its own.
+// families are the networks by model.name; each has its own file.
 var families = map[string]family{
 	"resnet": {model: resnetModel, synthetic: resnetSamples, sample: resnetSample, planned: resnetPlanned},
 	"llama":  {model: llamaModel, configure: llamaFiles, synthetic: syntheticTokens, sample: llamaSample, planned: llamaPlanned, llama: llamaConfig},
 }
 
-// familyOf is the row of a recipe's network.
+// familyOf returns the row of a recipe's network.
 func familyOf(r *recipes.Recipe) (family, error) {
 	f, ok := families[r.Model.Name]
 	if !ok {
@@ -41,7 +41,7 @@ func familyOf(r *recipes.Recipe) (family, error) {
 	return f, nil
 }
 
-// Model is the network of the recipe with its loss and metrics. src are the training samples: a model may take its last dimension from them.
+// Model returns the network of the recipe with its loss and metrics. src holds the training samples: a model may take its output size from them.
 func Model(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	f, err := familyOf(r)
 	if err != nil {
@@ -50,7 +50,7 @@ func Model(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	return f.model(r, src)
 }
 
-// Sample says in words what a sample of the recipe is, such as "of 10 classes".
+// Sample describes a sample of the recipe in words, such as "of 10 classes".
 func Sample(r *recipes.Recipe, src data.Source) (string, error) {
 	f, err := familyOf(r)
 	if err != nil {

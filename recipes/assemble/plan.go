@@ -10,23 +10,23 @@ import (
 	"github.com/gotrain/gotrain/train"
 )
 
-// Assumed says what a plan without data is based on.
+// Assumed describes what a plan without data is based on.
 type Assumed struct {
-	Why    string   `json:"reason"`                // why the data were not looked at
+	Why    string   `json:"reason"`                // why the data were not opened
 	Counts []string `json:"counts"`                // what was taken from the recipe instead
 	Epoch  bool     `json:"epoch_known,omitempty"` // whether the number of samples is known, and so the steps of an epoch
 }
 
-// Plan is Config for a plan, which needs no samples but their number and shape. Where the data are here and blind is false they are opened, and nothing is
-// assumed (nil). Otherwise samples that mean nothing take their place, as many as data.published_samples says.
+// Plan is Config for a plan, which needs only the number and shape of samples. If the data exist and blind is false, it opens them and assumes
+// nothing (nil). Otherwise it uses random samples instead, data.published_samples of them.
 func Plan(r *recipes.Recipe, rank Rank, blind bool) (train.Config, *Assumed, error) {
-	why := "not looked at"
+	why := "not opened"
 	if !blind {
 		c, err := Config(r, rank)
 		if err == nil || launch.ExitCode(err) != launch.ExitNoInput {
 			return c, nil, err
 		}
-		why = "not here: " + strings.TrimPrefix(firstLine(err), "data: ")
+		why = "not found: " + strings.TrimPrefix(firstLine(err), "data: ")
 	}
 	f, err := familyOf(r)
 	if err != nil {
@@ -43,7 +43,10 @@ func Plan(r *recipes.Recipe, rank Rank, blind bool) (train.Config, *Assumed, err
 		lacks = append(lacks, "the number of training samples (--samples N, or data.published_samples in the recipe)")
 	}
 	if len(lacks) > 0 {
-		return train.Config{}, nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s\nhint: a plan needs no data, but then it must be told: %s", why, strings.Join(lacks, "; ")))
+		return train.Config{}, nil, launch.WithCode(
+			launch.ExitNoInput,
+			fmt.Errorf("%s\nhint: a plan needs no data, but then specify %s", why, strings.Join(lacks, "; ")),
+		)
 	}
 	d.Kind, d.Samples = "synthetic", d.Published
 	if !epochs {
@@ -56,7 +59,7 @@ func Plan(r *recipes.Recipe, rank Rank, blind bool) (train.Config, *Assumed, err
 	return c, &Assumed{Why: why, Counts: taken, Epoch: epochs}, nil
 }
 
-// inEpochs says whether a plan depends on the steps of an epoch.
+// inEpochs reports whether a plan depends on the number of steps per epoch.
 func inEpochs(r *recipes.Recipe) bool {
 	s := &r.Schedule
 	return r.Run.Steps == 0 || s.WarmupEpochs > 0 || len(s.MilestonesEpochs) > 0
@@ -64,5 +67,5 @@ func inEpochs(r *recipes.Recipe) bool {
 
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimSuffix(line, "; looked for")
+	return strings.TrimSuffix(line, "; searched")
 }

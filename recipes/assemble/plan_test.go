@@ -28,7 +28,7 @@ func TestPlanWithoutData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Data.Len() != 1281167 || len(c.Data.Classes()) > 1000 || !assumed.Epoch || !strings.Contains(assumed.Why, `not here: no data set "imagenet"`) ||
+	if c.Data.Len() != 1281167 || len(c.Data.Classes()) > 1000 || !assumed.Epoch || !strings.Contains(assumed.Why, `not found: no data set "imagenet"`) ||
 		!slices.Equal(assumed.Counts, []string{"model.classes = 1,000", "data.image_size = 224", "data.published_samples = 1,281,167"}) {
 		t.Errorf("%d samples, %+v", c.Data.Len(), assumed)
 	}

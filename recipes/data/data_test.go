@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every folder here is in the program, whole: a set that is added is not forgotten, and no file hides behind a dot.
+// Every folder here is embedded completely: no new data set is forgotten, and no file is skipped because its name begins with a dot.
 func TestEverySetIsEmbedded(t *testing.T) {
 	onDisk := 0
 	err := filepath.WalkDir(".", func(name string, e fs.DirEntry, err error) error {
@@ -20,11 +20,11 @@ func TestEverySetIsEmbedded(t *testing.T) {
 			return err
 		}
 		if in, err := fs.Stat(files, filepath.ToSlash(name)); err != nil || in.Size() != st.Size() {
-			t.Errorf("%s is not in the program: %v", name, err)
+			t.Errorf("%s is not embedded: %v", name, err)
 		}
 		return nil
 	})
 	if err != nil || onDisk < 400 {
-		t.Errorf("%d files looked at, %v", onDisk, err)
+		t.Errorf("%d files checked, %v", onDisk, err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package data holds the data sets that come with gotrain. Importing it for its side effect puts them into the program, 11 MB, where
-// train/data.Locate finds them by name: no file needs to lie beside a copied binary.
+// Package data holds the data sets bundled with gotrain. Importing it for its side effect embeds them in the program (11 MB), where
+// train/data.Locate finds them by name: a copied binary needs no other files.
 //
 //	import _ "github.com/gotrain/gotrain/recipes/data"
 //

@@ -24,10 +24,10 @@ type badList struct {
 	seen map[int]error
 }
 
-// add notes a failure; the result is the error that ends the run, or nil when the sample may be skipped.
+// add records a failure; it returns the error that ends the run, or nil if the sample may be skipped.
 func (l *badList) add(index int, err error) error {
 	if l.limit <= 0 {
-		return fmt.Errorf("%w\nhint: mend or remove the file, or skip what is bad: data.bad_files = \"skip\" in a recipe, SkipBad in Go", err)
+		return fmt.Errorf("%w\nhint: fix or remove the file, or skip bad samples: data.bad_files = \"skip\" in a recipe, SkipBad in Go", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *badList) add(index int, err error) error {
 	return nil
 }
 
-// over lists what was bad; at most as many lines as a person reads.
+// over lists the bad samples, in at most as many lines as a user will read.
 func (l *badList) over() error {
 	const shown = 20
 	var b strings.Builder
@@ -58,8 +58,13 @@ func (l *badList) over() error {
 		}
 		fmt.Fprintf(&b, "\n  %v", s.Err)
 	}
-	return fmt.Errorf("data: %d bad samples in %s, more than the limit of %d:%s\nhint: mend or remove the files, or raise the limit: data.bad_file_limit in a recipe, SkipBad in Go",
-		len(l.seen), l.source, l.limit, b.String())
+	return fmt.Errorf(
+		"data: %d bad samples in %s, more than the limit of %d:%s\nhint: fix or remove the files, or raise the limit: data.bad_file_limit in a recipe, SkipBad in Go",
+		len(l.seen),
+		l.source,
+		l.limit,
+		b.String(),
+	)
 }
 
 func (l *badList) sorted() []BadSample {

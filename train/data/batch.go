@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// Batch is one rank's share of a global batch. Its memory belongs to the loader and is used again after Release.
+// Batch is one rank's share of a global batch. Its memory belongs to the loader and is reused after Release.
 type Batch struct {
-	// Fields holds one block of memory per Source.Fields, in that order: Batch rows, one behind the other, whatever Valid is.
+	// Fields holds one block of memory per Source.Fields, in that order: always Batch consecutive rows, whatever Valid is.
 	Fields [][]byte
-	// Valid is how many rows count; they are the first ones. In the others every target is Ignore.
+	// Valid is the number of rows that count; they come first. In the others every target is Ignore.
 	Valid int
 	// Indices names the sample in each row; -1 is an empty row.
 	Indices []int
-	// At is where the batch begins; Next is where the run goes on after it: what a checkpoint stores once the batch has been used.
+	// At is the position at which the batch begins; Next is the position after it, which a checkpoint stores once the batch has been used.
 	At, Next State
 	// Last marks the last batch of its epoch.
 	Last bool
@@ -35,13 +35,13 @@ type Batch struct {
 	ready   chan struct{} // one token when pending is 0
 }
 
-// F32 is the memory of field i as floats.
+// F32 returns the memory of field i as floats.
 func (b *Batch) F32(i int) []float32 { return F32(b.Fields[i]) }
 
-// I32 is the memory of field i as 32-bit integers.
+// I32 returns the memory of field i as 32-bit integers.
 func (b *Batch) I32(i int) []int32 { return I32(b.Fields[i]) }
 
-// Release gives the memory back to the loader. Call it once per batch, when nothing reads the batch any more.
+// Release returns the memory to the loader. Call it once per batch, when nothing reads the batch any longer.
 func (b *Batch) Release() {
 	if b.out.CompareAndSwap(true, false) {
 		b.held.Add(-1)
@@ -69,7 +69,7 @@ func view[T float32 | int32 | int64](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b))/size)
 }
 
-// newBatch allocates the memory of a batch and cuts it into rows.
+// newBatch allocates the memory of a batch and divides it into rows.
 func newBatch(fields []Field, size int, free chan<- *Batch, held *atomic.Int64) *Batch {
 	b := &Batch{Indices: make([]int, size), free: free, held: held, ready: make(chan struct{}, 1)}
 	b.rows = make([][][]byte, size)
@@ -85,7 +85,7 @@ func newBatch(fields []Field, size int, free chan<- *Batch, held *atomic.Int64) 
 	return b
 }
 
-// fail keeps the error of the lowest row, so that what is reported does not depend on timing.
+// fail keeps the error of the lowest row, so that the reported error does not depend on timing.
 func (b *Batch) fail(row int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +94,7 @@ func (b *Batch) fail(row int, err error) {
 	}
 }
 
-// finish runs when all rows are loaded: it moves rows that a skip left empty behind the valid ones and marks all that do not count.
+// finish runs when all rows are loaded: it moves rows left empty by a skip after the valid ones and marks all rows that do not count.
 func (b *Batch) finish(fields []Field) {
 	valid := 0
 	for r := range b.Valid {

@@ -13,20 +13,20 @@ import (
 	"github.com/gotrain/gotrain/train/data/unpack"
 )
 
-// bundles are the data sets in the program; packages that carry some add them in init.
+// bundles are the data sets embedded in the program; packages that embed some add them in init.
 var bundles []fs.FS
 
-// Bundle adds data sets to those that Locate finds: the folders at the top of files, which are part of the program. It is for init functions; a
-// program that imports gotrain/recipes/data has those that come with gotrain.
+// Bundle adds data sets to those that Locate finds: the top-level folders of files, which are embedded in the program. It is for init functions; a
+// program that imports gotrain/recipes/data has the data sets bundled with gotrain.
 func Bundle(files fs.FS) { bundles = append(bundles, files) }
 
-// bundled names the data sets in the program.
+// bundled returns the names of the data sets in the program.
 func bundled() []string {
 	var names []string
 	for _, b := range bundles {
 		entries, err := fs.ReadDir(b, ".")
 		if err != nil {
-			continue // the files are part of the program
+			continue // the files are embedded in the program
 		}
 		for _, e := range entries {
 			if e.IsDir() && !slices.Contains(names, e.Name()) {
@@ -37,7 +37,7 @@ func bundled() []string {
 	return names
 }
 
-// unpackBundled lays the data set that a name begins with out on disk, and gives the path of what is named; "" where there is none.
+// unpackBundled unpacks the data set that a name begins with to disk, and returns the path of what is named, or "" if there is none.
 func unpackBundled(name string) (string, error) {
 	name = path.Clean(filepath.ToSlash(name))
 	set, _, _ := strings.Cut(name, "/")

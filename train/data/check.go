@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// Check loads every sample of a source once, as training would, and lists those that cannot be loaded, by index. The error is of ctx or of the source's
-// own description.
+// Check loads every sample of a source once, as training would, and lists those that cannot be loaded, by index. It returns an error only if ctx ends or
+// the source's description is invalid.
 func Check(ctx context.Context, src Source, seed uint64) ([]BadSample, error) {
 	if src.Len() == 0 {
 		return nil, nil

@@ -11,56 +11,56 @@ import (
 	"time"
 )
 
-// Options say how a Loader reads its source. The zero value of every field but Batch is usable.
+// Options configures how a Loader reads its source. The zero value of every field except Batch is usable.
 type Options struct {
-	Batch   int    // rows of one batch on this rank
+	Batch   int    // rows per batch on this rank
 	Rank    int    // of this process
 	World   int    // number of ranks; 0 means 1
 	Seed    uint64 // of the run: order and augmentation
 	Shuffle bool
 	Tail    Tail
-	Epochs  int   // Next gives io.EOF after that many epochs; 0 means never
+	Epochs  int   // Next returns io.EOF after that many epochs; 0 means never
 	From    State // where to begin
 
-	// Workers is the number of goroutines that load samples. 0 chooses: one for every four of GOMAXPROCS, from 1 to 8.
+	// Workers is the number of goroutines that load samples. 0: one for every four of GOMAXPROCS, from 1 to 8.
 	Workers int
 	// Prefetch is the number of batches loaded ahead; 0 means 2. Memory is Prefetch+1 batches.
 	Prefetch int
-	// Nice lowers the priority of the workers' threads (Linux only), so that decoding takes only what computing leaves; a consumer that
-	// waits leaves everything. 0 means 10, negative means do not touch.
+	// Nice lowers the priority of the workers' threads (Linux only), so that decoding uses only the time that computing leaves; while the
+	// consumer waits, that is all of it. 0 means 10, negative leaves the priority unchanged.
 	Nice int
 
-	// SkipBad is how many distinct samples may fail before the loader does. 0: the first one is an error. With Tail Short a
-	// skipped sample leaves its batch shorter; else the next good sample of the order stands in, so that batches stay equal.
+	// SkipBad is the number of distinct samples that may fail before the loader does. 0: the first failure is an error. With Tail Short a
+	// skipped sample leaves its batch shorter; otherwise the next good sample in order replaces it, so that batches stay full.
 	SkipBad int
-	// OnSkip is told of every sample when it is first skipped; called from worker goroutines, one at a time.
+	// OnSkip is called when a sample is first skipped, from worker goroutines, one call at a time.
 	OnSkip func(index int, err error)
 }
 
-// Stats sums up a loader's work since it was made.
+// Stats sums up a loader's work since it was created.
 type Stats struct {
-	Batches int64         // given out by Next
-	Samples int64         // rows of them that count
-	Wait    time.Duration // the consumer waited in Next
-	Load    time.Duration // workers were busy, summed over workers
+	Batches int64         // batches returned by Next
+	Samples int64         // rows that count in those batches
+	Wait    time.Duration // time the consumer waited in Next
+	Load    time.Duration // time the workers were busy, summed over workers
 	Bad     int           // distinct samples skipped
 }
 
-// Loader reads batches ahead of a consumer. What it gives depends on the source, seed, order and position alone: not on the number of
-// workers nor on timing. Next, Release and Stats may be used while workers run; Next, Seek, Start and Close are for one goroutine.
+// Loader reads batches ahead of a consumer. What it returns depends only on the source, seed, order and position, not on the number of
+// workers or on timing. Next, Release and Stats may be used while workers run; Next, Seek, Start and Close must be called from one goroutine.
 type Loader struct {
 	src    Source
 	fields []Field
 	opt    Options
 	smp    Sampler
-	at     State // of the batch that Next gives next
+	at     State // of the batch that Next returns next
 
 	all   []*Batch
 	free  chan *Batch
 	held  atomic.Int64
 	run   *pipeline
 	cur   *Batch // taken from the queue by a Next whose context ended
-	err   error  // after which nothing comes
+	err   error  // returned by every further Next
 	stats struct{ batches, samples, wait, load atomic.Int64 }
 	bad   badList
 }
@@ -104,13 +104,13 @@ func NewLoader(src Source, o Options) (*Loader, error) {
 	return l, nil
 }
 
-// Source is what the loader reads; Sampler how it divides it.
+// Source returns the loader's source.
 func (l *Loader) Source() Source { return l.src }
 
-// Sampler is the order and division that the loader follows.
+// Sampler returns the loader's sampler: the order of samples and their division among ranks.
 func (l *Loader) Sampler() Sampler { return l.smp }
 
-// State is where Next goes on: after all batches given out so far. To store only what was really used, take Batch.Next.
+// State is the position of the next batch: after all batches returned so far. To store only what has been used, store Batch.Next.
 func (l *Loader) State() State { return l.at }
 
 // Stats reads the counters.
@@ -122,14 +122,14 @@ func (l *Loader) Stats() Stats {
 // Bad lists the samples skipped so far.
 func (l *Loader) Bad() []BadSample { return l.bad.list() }
 
-// Start begins to load ahead, while the caller still prepares other things. Next does it too.
+// Start begins prefetching while the caller still prepares other things. Next does so too.
 func (l *Loader) Start() {
 	if l.run == nil && l.err == nil {
 		l.run = l.startPipeline(l.at)
 	}
 }
 
-// Next gives the following batch, waiting for it if need be. It returns io.EOF after the last epoch. After an error of the source
+// Next returns the next batch, waiting for it if necessary. It returns io.EOF after the last epoch. After an error of the source,
 // the loader stays at the batch that failed and returns the same error until Seek.
 func (l *Loader) Next(ctx context.Context) (*Batch, error) {
 	if l.err != nil {
@@ -139,7 +139,7 @@ func (l *Loader) Next(ctx context.Context) (*Batch, error) {
 		return nil, io.EOF
 	}
 	if l.held.Load() == int64(len(l.all)) {
-		return nil, fmt.Errorf("data: all %d batches of the loader are held by the caller\nhint: Release each one, or raise Prefetch", len(l.all))
+		return nil, fmt.Errorf("data: the caller holds all %d batches of the loader\nhint: call Release on each one, or raise Prefetch", len(l.all))
 	}
 	l.Start()
 	begin := time.Now()
@@ -177,7 +177,7 @@ func (l *Loader) waited(ctx context.Context, begin time.Time) error {
 	return fmt.Errorf("data: waited %v for the batch at %v of %s: %w", time.Since(begin).Round(time.Millisecond), l.at, l.src.Name(), context.Cause(ctx))
 }
 
-// Seek makes Next go on at another place, in constant time. Batches that the caller still holds stay valid.
+// Seek makes Next continue at another position, in constant time. Batches that the caller still holds stay valid.
 func (l *Loader) Seek(to State) error {
 	if err := l.smp.CheckState(to); err != nil {
 		return fmt.Errorf("source %s: %w", l.src.Name(), err)
@@ -192,14 +192,14 @@ func (l *Loader) Seek(to State) error {
 
 var errClosed = errors.New("data: the loader is closed")
 
-// Close stops the workers and waits until they are gone. The source stays open. Idempotent.
+// Close stops the workers and waits for them to exit. The source stays open. Idempotent.
 func (l *Loader) Close() error {
 	l.stop()
 	l.err = errClosed
 	return nil
 }
 
-// stop ends the pipeline and takes back every batch that the consumer does not hold.
+// stop ends the pipeline and recovers every batch that the consumer does not hold.
 func (l *Loader) stop() {
 	if l.run == nil {
 		return
@@ -220,7 +220,7 @@ func (l *Loader) stop() {
 	}
 }
 
-// pipeline is one run of the workers, from a place on until it is stopped.
+// pipeline is one run of the workers, from a position until it is stopped.
 type pipeline struct {
 	cancel context.CancelFunc
 	wait   sync.WaitGroup

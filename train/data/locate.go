@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// PathVar names the environment variable with more directories to search for data, separated like PATH.
+// PathVar is the environment variable with further directories to search for data, separated as in PATH.
 const PathVar = "GOTRAIN_DATA"
 
 // Locate finds a data set, a file or directory, by a name such as "flowers", "flowers/train" or "/srv/imagenet". An absolute path, or one
-// that begins with ./ or ../, is looked up only as it is. Any other name is tried, in this order, below
+// that begins with ./ or ../, is used as given. Any other name is searched for, in this order, below
 //   - each directory of near (the folder of the recipe file, say) and its data/,
 //   - the directories of $GOTRAIN_DATA,
 //   - the working directory, its data/ and recipes/data/,
 //   - recipes/data/ of the source tree that holds the working directory,
 //   - the executable's directory, its recipes/data/ and ../share/gotrain/data/.
 //
-// What is found nowhere is looked for among the data sets in the program (see Bundle); package unpack says where those come to lie.
-// The error lists the places that were tried.
+// If it is not found there, Locate searches the data sets embedded in the program (see Bundle); package unpack documents where they are unpacked.
+// The error lists the places that were searched.
 func Locate(name string, near ...string) (string, error) {
 	if name == "" {
 		return "", errors.New("data: the path of the data set is empty")
@@ -30,7 +30,7 @@ func Locate(name string, near ...string) (string, error) {
 	local := filepath.FromSlash(name)
 	if filepath.IsAbs(local) || strings.HasPrefix(name, "./") || strings.HasPrefix(name, "../") {
 		if _, err := os.Stat(local); err != nil {
-			return "", fmt.Errorf("data: no data set there: %w", err)
+			return "", fmt.Errorf("data: no data set at this path: %w", err)
 		}
 		return local, nil
 	}
@@ -55,7 +55,7 @@ func Locate(name string, near ...string) (string, error) {
 	if sets := bundled(); len(sets) > 0 {
 		tried = append(tried, "the data sets in the program: "+strings.Join(sets, ", "))
 	}
-	return "", fmt.Errorf("data: no data set %q; looked for\n  %s\nhint: give an absolute path, or name its parent directory in %s",
+	return "", fmt.Errorf("data: no data set %q; searched\n  %s\nhint: use an absolute path, or set %s to its parent directory",
 		name, strings.Join(tried, "\n  "), PathVar)
 }
 

@@ -14,7 +14,7 @@ type chunk struct {
 	from, to int
 }
 
-// startPipeline starts the planner and the workers at a place.
+// startPipeline starts the planner and the workers at a position.
 func (l *Loader) startPipeline(from State) *pipeline {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pipeline{cancel: cancel, queue: make(chan *Batch, len(l.all))}
@@ -28,7 +28,7 @@ func (l *Loader) startPipeline(from State) *pipeline {
 	for range l.opt.Workers {
 		go func() {
 			defer p.wait.Done()
-			// The thread is never unlocked, so it ends with the goroutine and its priority harms nobody else.
+			// The thread is never unlocked, so it exits with the goroutine and its priority affects no other goroutine.
 			if l.opt.Nice > 0 && lowerPriority != nil {
 				runtime.LockOSThread()
 				lowerPriority(l.opt.Nice)
@@ -62,7 +62,7 @@ func (l *Loader) plan(ctx context.Context, at State, queue chan<- *Batch, work c
 			b.finish(l.fields)
 			b.ready <- struct{}{}
 		}
-		queue <- b // has room for all
+		queue <- b // has room for all batches
 		for r := 0; r < rows; r += size {
 			select {
 			case work <- chunk{b, r, min(r+size, rows)}:
@@ -73,7 +73,7 @@ func (l *Loader) plan(ctx context.Context, at State, queue chan<- *Batch, work c
 	}
 }
 
-// prepare sets a batch up for a place and returns the number of rows to load.
+// prepare sets up a batch for a position and returns the number of rows to load.
 func (l *Loader) prepare(b *Batch, at State, order Order) int {
 	select {
 	case <-b.ready: // left over from a pipeline that was stopped
@@ -99,7 +99,7 @@ type worker struct {
 	rand Rand
 }
 
-// fill loads the rows of a chunk. The last chunk of a batch to end finishes the batch.
+// fill loads the rows of a chunk. The last chunk of a batch to complete finishes the batch.
 func (w *worker) fill(ctx context.Context, c chunk) {
 	begin := time.Now()
 	for row := c.from; row < c.to; row++ {
@@ -117,7 +117,7 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 	}
 }
 
-// row loads one row, or a stand-in where the policy allows it.
+// row loads one row, or a replacement if the policy allows it.
 func (w *worker) row(ctx context.Context, b *Batch, row int) error {
 	index := b.Indices[row]
 	pos := int(b.At.Consumed) + row*w.smp.World + w.smp.Rank
@@ -147,7 +147,7 @@ func (w *worker) row(ctx context.Context, b *Batch, row int) error {
 	}
 }
 
-// load reads one sample. A panic in a source (a bug, or a file that trips a decoder) becomes an error that names the sample.
+// load reads one sample. A panic in a source (a bug, or a file that crashes a decoder) becomes an error that names the sample.
 func (w *worker) load(ctx context.Context, b *Batch, row, index int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

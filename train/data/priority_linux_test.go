@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// polite fails unless it runs at a nice value.
+// polite fails unless it runs at the given nice value.
 type polite struct {
 	counting
 	nice int
 }
 
 func (p *polite) Load(ctx context.Context, r *Rand, i int, dst [][]byte) error {
-	// The raw system call answers 20 - nice.
+	// The raw system call returns 20 - nice.
 	got, err := syscall.Getpriority(syscall.PRIO_PROCESS, syscall.Gettid())
 	if err == nil && 20-got != p.nice {
 		err = fmt.Errorf("nice value %d, want %d", 20-got, p.nice)

@@ -2,5 +2,5 @@
 
 package data
 
-// lowerPriority is nil where a priority belongs to a whole process.
+// lowerPriority is nil on systems where the priority applies to the whole process.
 var lowerPriority func(nice int)

@@ -2,9 +2,9 @@ package data
 
 import "math/bits"
 
-// Rand is the random stream of one sample: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). It is eight bytes, is seeded
+// Rand is the random stream of one sample: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014). It takes eight bytes, is seeded
 // in place without allocation, and its numbers are part of gotrain's format: they never change, so that a resumed run augments
-// as the interrupted one would have. (math/rand/v2 promises no such thing for its derived methods.)
+// exactly as the interrupted one would have. (math/rand/v2 makes no such promise for its derived methods.)
 type Rand struct{ s uint64 }
 
 const golden = 0x9e3779b97f4a7c15
@@ -16,7 +16,7 @@ func mix64(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// NewRand gives the stream of a plain seed.
+// NewRand returns the stream of a plain seed.
 func NewRand(seed uint64) *Rand { return &Rand{mix64(seed)} }
 
 // SampleRand is the stream of sample index in an epoch. It depends on nothing else: not on rank, world size, worker,
@@ -27,7 +27,7 @@ func SampleRand(seed uint64, epoch, index int) Rand {
 	return Rand{mix64(h ^ uint64(index)*0xaef17502108ef2d9 + golden)}
 }
 
-// Uint64 gives 64 random bits.
+// Uint64 returns 64 random bits.
 func (r *Rand) Uint64() uint64 {
 	r.s += golden
 	return mix64(r.s)
@@ -42,7 +42,7 @@ func (r *Rand) Uniform(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64()
 // IntN is uniform in [0, n); n must be positive. The bias is below n·2⁻⁶⁴.
 func (r *Rand) IntN(n int) int {
 	if n <= 0 {
-		panic("data: Rand.IntN wants a positive bound")
+		panic("data: Rand.IntN requires a positive bound")
 	}
 	hi, _ := bits.Mul64(r.Uint64(), uint64(n))
 	return int(hi)

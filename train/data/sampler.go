@@ -2,14 +2,14 @@ package data
 
 import "fmt"
 
-// Tail says what happens to the last samples of an epoch when they do not fill a batch on every rank. Whatever it is, every rank
-// sees the same number of batches.
+// Tail chooses what happens to the last samples of an epoch if they do not fill a batch on every rank. In every case all ranks
+// see the same number of batches.
 type Tail int
 
 const (
-	// Drop leaves them out (each epoch shuffles anew, so other ones are left out next time). For training.
+	// Drop leaves them out (each epoch is shuffled differently, so different samples are left out each time). For training.
 	Drop Tail = iota
-	// Pad fills up with samples from the head of the same epoch; these rows carry the label Ignore and weight 0, so the
+	// Pad fills the batch with samples from the start of the same epoch; these rows have the label Ignore and weight 0, so the
 	// gradient is exact while batch statistics see real pictures. For training.
 	Pad
 	// Short leaves the missing rows empty: zeros, label Ignore. Ranks with nothing left get an empty batch. For evaluation:
@@ -33,35 +33,35 @@ func ParseTail(s string) (Tail, error) {
 			return Tail(i), nil
 		}
 	}
-	return 0, fmt.Errorf("data: unknown tail mode %q\nhint: one of drop, pad, short", s)
+	return 0, fmt.Errorf("data: unknown tail mode %q\nhint: use one of drop, pad, short", s)
 }
 
-// State is where a run is in the data: a number, not a replay. It is the same on every rank and means the same samples at any
+// State is a position in the data: two numbers, so resuming needs no replay. It is the same on every rank and denotes the same samples at any
 // world size, batch size or accumulation. Store it as JSON in a checkpoint.
 type State struct {
 	Epoch    int   `json:"epoch"`    // from 0
-	Consumed int64 `json:"consumed"` // samples that all ranks together took from this epoch
+	Consumed int64 `json:"consumed"` // samples of this epoch that all ranks together have used
 }
 
-// String prints "epoch 3, sample 1280".
+// String returns "epoch 3, sample 1280".
 func (s State) String() string { return fmt.Sprintf("epoch %d, sample %d", s.Epoch, s.Consumed) }
 
-// Sampler decides which sample goes where. It is a value: everything it says is a pure function of its fields.
+// Sampler decides which rank reads which sample. It is a value: every method is a pure function of its fields.
 //
-// An epoch is one order of all samples, f(Seed, epoch), the same on every rank. Batch b (from position p of the order) takes the
-// Batch·World positions from p on; rank r takes p+r, p+r+World, p+r+2·World, … of them. So the set of samples of a global batch depends only
-// on its size, not on how ranks and accumulation cut it.
+// An epoch is one order of all samples, f(Seed, epoch), the same on every rank. A batch that starts at position p of the order covers the
+// next Batch·World positions; rank r reads p+r, p+r+World, p+r+2·World, … of them. So the set of samples in a global batch depends only
+// on its size, not on how ranks and accumulation divide it.
 type Sampler struct {
 	Len     int    // samples in the source
 	Seed    uint64 // of the whole run
 	Shuffle bool
 	Rank    int
 	World   int
-	Batch   int // rows of one batch on one rank (micro-batch)
+	Batch   int // rows per batch on one rank (micro-batch)
 	Tail    Tail
 }
 
-// Check says what is wrong with the fields.
+// Check reports what is wrong with the fields.
 func (s Sampler) Check() error {
 	switch {
 	case s.World < 1 || s.Rank < 0 || s.Rank >= s.World:
@@ -73,7 +73,7 @@ func (s Sampler) Check() error {
 	case s.Tail < Drop || s.Tail > Short:
 		return fmt.Errorf("data: unknown tail mode %v", s.Tail)
 	case s.Tail == Drop && int64(s.Len) < s.global():
-		return fmt.Errorf("data: %d samples do not fill one batch of %d on each of %d ranks, and the tail is dropped, so an epoch would be empty"+
+		return fmt.Errorf("data: %d samples do not fill one batch of %d on each of %d ranks, and the tail is dropped, so the epoch would be empty"+
 			"\nhint: use a smaller batch, or tail = \"pad\"", s.Len, s.Batch, s.World)
 	}
 	return nil
@@ -81,10 +81,10 @@ func (s Sampler) Check() error {
 
 func (s Sampler) global() int64 { return int64(s.Batch) * int64(s.World) }
 
-// Batches is the number of batches of a whole epoch, equal on all ranks.
+// Batches is the number of batches in a full epoch, the same on all ranks.
 func (s Sampler) Batches() int { return s.BatchesFrom(0) }
 
-// BatchesFrom is the number of batches left when consumed samples of the epoch are gone.
+// BatchesFrom is the number of batches left after consumed samples of the epoch.
 func (s Sampler) BatchesFrom(consumed int64) int {
 	left := max(0, int64(s.Len)-consumed)
 	if s.Tail != Drop {
@@ -93,7 +93,7 @@ func (s Sampler) BatchesFrom(consumed int64) int {
 	return int(left / s.global())
 }
 
-// Used is the number of samples of an epoch that count, over all ranks: Len, less what Drop leaves out.
+// Used is the number of samples of an epoch that count, over all ranks: Len, minus what Drop leaves out.
 func (s Sampler) Used() int {
 	if s.Tail == Drop {
 		return int(int64(s.Batches()) * s.global())
@@ -101,7 +101,7 @@ func (s Sampler) Used() int {
 	return s.Len
 }
 
-// Normal brings a state into the form in which the epoch has at least one batch left: the end of one epoch is the start of
+// Normal normalises a state so that its epoch has at least one batch left: the end of one epoch becomes the start of
 // the next.
 func (s Sampler) Normal(at State) State {
 	if s.BatchesFrom(at.Consumed) == 0 {
@@ -110,14 +110,14 @@ func (s Sampler) Normal(at State) State {
 	return at
 }
 
-// Next is the state after one batch from at. At the end of an epoch it is the start of the next.
+// Next returns the state one batch after at. At the end of an epoch it is the start of the next.
 func (s Sampler) Next(at State) State {
 	at = s.Normal(at)
 	at.Consumed = min(at.Consumed+s.global(), int64(s.Len))
 	return s.Normal(at)
 }
 
-// Skip is the state n batches after at, in constant time.
+// Skip returns the state n batches after at, in constant time.
 func (s Sampler) Skip(at State, n int64) State {
 	at = s.Normal(at)
 	if left := int64(s.BatchesFrom(at.Consumed)); n >= left {
@@ -130,10 +130,10 @@ func (s Sampler) Skip(at State, n int64) State {
 	return s.Normal(at)
 }
 
-// CheckState refuses a position that this data set does not have.
+// CheckState rejects a position that does not exist in this data set.
 func (s Sampler) CheckState(at State) error {
 	if at.Epoch < 0 || at.Consumed < 0 || at.Consumed > int64(s.Len) {
-		return fmt.Errorf("data: position (%v) does not exist: the source has %d samples\nhint: the checkpoint was made with another data set", at, s.Len)
+		return fmt.Errorf("data: position (%v) does not exist: the source has %d samples\nhint: the checkpoint was made with a different data set", at, s.Len)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (s Sampler) CheckState(at State) error {
 // Order is the order of one epoch: position → sample, in constant time and without a table.
 type Order struct{ p *permutation }
 
-// Order gives the order of an epoch.
+// Order returns the order of an epoch.
 func (s Sampler) Order(epoch int) Order {
 	if !s.Shuffle {
 		return Order{}
@@ -149,11 +149,11 @@ func (s Sampler) Order(epoch int) Order {
 	return Order{newPermutation(s.Len, s.Seed, epoch)}
 }
 
-// At is the sample at a position of the order, 0 ≤ pos < Len.
+// At returns the sample at a position of the order, 0 ≤ pos < Len.
 func (o Order) At(pos int) int { return o.p.at(pos) }
 
-// Rows writes the samples of this rank's batch at a state into idx (length Batch) and returns how many count: they are the
-// first ones. With Pad the rest are samples of weight 0; with Short the rest are -1.
+// Rows writes the samples of this rank's batch at a state into idx (length Batch) and returns how many count: these come
+// first. With Pad the rest are samples of weight 0; with Short the rest are -1.
 func (s Sampler) Rows(at State, o Order, idx []int) (valid int) {
 	for j := range idx[:s.Batch] {
 		pos := at.Consumed + int64(j)*int64(s.World) + int64(s.Rank)

@@ -8,7 +8,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Ignore is the label of a row that must not count: the default ignore_index of the cross_entropy op.
+// Ignore is the label of a row that does not count: the default ignore_index of the cross_entropy op.
 const Ignore = -100
 
 // Field describes one tensor of a sample, without the batch dimension.
@@ -16,7 +16,7 @@ type Field struct {
 	Name  string
 	Shape []int // of one sample; empty for a scalar such as a label
 	DType npu.DType
-	// Target marks a field that says what is to be learned (I32 or I64). In rows that do not count the loader sets
+	// Target marks a field that holds what the model learns to predict (I32 or I64). In rows that do not count the loader sets
 	// all its elements to Ignore.
 	Target bool
 }
@@ -33,28 +33,29 @@ func (f Field) Elems() int {
 // Bytes is the size of one sample's tensor.
 func (f Field) Bytes() int { return f.Elems() * f.DType.Size() }
 
-// String prints "image f32[3 224 224]".
+// String returns "image f32[3 224 224]".
 func (f Field) String() string { return fmt.Sprintf("%s %s%v", f.Name, f.DType, f.Shape) }
 
-// Source is a set of samples that can be read in any order. All methods may be called from several goroutines.
+// Source is a set of samples that can be read in any order. All methods may be called concurrently.
 type Source interface {
-	// Name tells people what this is: a kind and a place, such as "folder flowers/train".
+	// Name identifies the source to users by kind and place, such as "folder flowers/train".
 	Name() string
 	// Len is the number of samples.
 	Len() int
-	// Classes are the names of the classes by label, or nil where the source has none.
+	// Classes are the names of the classes by label, or nil if the source has none.
 	Classes() []string
-	// Fields are the tensors of a sample; the same for every sample.
+	// Fields describes the tensors of a sample; they are the same for every sample.
 	Fields() []Field
 	// Load writes sample i (0 ≤ i < Len) into dst, one slice per field, each exactly Field.Bytes long and aligned to its
-	// element size, in host byte order (see F32 and I32). All randomness comes from r, so that the same (i, r) gives the same bytes. An error names the place.
+	// element size, in host byte order (see F32 and I32). All randomness comes from r, so that the same (i, r) gives the same bytes. An error names the
+	// file or record.
 	Load(ctx context.Context, r *Rand, i int, dst [][]byte) error
 	// Fingerprint is a short hash of what the source holds (names, sizes, counts; not necessarily contents), equal on all ranks
-	// and after a restart when the data is the same.
+	// and after a restart if the data are the same.
 	Fingerprint() (string, error)
 }
 
-// checkFields refuses what the loader cannot hold.
+// checkFields rejects fields that the loader cannot hold.
 func checkFields(s Source) error {
 	fields := s.Fields()
 	if len(fields) == 0 {

@@ -20,10 +20,11 @@ type Synthetic struct {
 	images  [][]byte // distinct samples
 }
 
-// distinctSynthetic is enough that neighbours in a batch differ and little enough to stay out of the way in memory.
+// distinctSynthetic is large enough that neighbours in a batch differ and small enough to use little memory.
 const distinctSynthetic = 32
 
-// NewSynthetic makes n samples of image f32[shape] (normal noise, mean 0, deviation 1) and label i32. Equal images have equal labels, so a network can learn them.
+// NewSynthetic makes n samples of image f32[shape] (normal noise, mean 0, standard deviation 1) and label i32. Equal images have equal labels, so a
+// network can learn them.
 func NewSynthetic(seed uint64, n, classes int, shape ...int) (*Synthetic, error) {
 	f := Field{Name: "image", Shape: shape, DType: npu.F32}
 	if n < 1 || classes < 1 || len(shape) == 0 || f.Elems() < 1 {

@@ -263,7 +263,8 @@ func TestScaledDecode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"baseline_420.jpg", "progressive_444.jpg", "gray.jpg", "cmyk_adobe.jpg", "one_row.jpg", "one_column.jpg", "seven_by_five.jpg", "one_pixel.jpg"} {
+	for _, name := range []string{"baseline_420.jpg", "progressive_444.jpg", "gray.jpg", "cmyk_adobe.jpg", "one_row.jpg", "one_column.jpg",
+		"seven_by_five.jpg", "one_pixel.jpg"} {
 		raw := zooBytes(t, name)
 		info, err := d.Header(raw)
 		if err != nil {

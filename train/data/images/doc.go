@@ -22,9 +22,9 @@
 // # Pixels
 //
 // A [Decoder] tells formats by content (ImageNet has a PNG and CMYK files under .jpg names) and checks the size in the header before it
-// takes memory. JPEGs are decoded by libjpeg-turbo where it is installed (package turbojpeg; apt-get install libturbojpeg0), and then pixels equal Pillow's; else by Go's
-// image/jpeg, whose pixels differ by up to 34 levels, mean 0.5 to 1.8, where chroma is subsampled, and which refuses arithmetic coding. [Folder.Backend] says which
-// it is: do not compare runs across the two to the last digit.
+// takes memory. JPEGs are decoded by libjpeg-turbo where it is installed (package turbojpeg; apt-get install libturbojpeg0), and then
+// pixels equal Pillow's; else by Go's image/jpeg, whose pixels differ by up to 34 levels, mean 0.5 to 1.8, where chroma is subsampled, and
+// which refuses arithmetic coding. [Folder.Backend] says which it is: do not compare runs across the two to the last digit.
 //
 // As in torchvision: EXIF orientation is ignored, alpha is dropped, colour profiles are ignored, damaged but complete files are accepted (FolderOptions.Warn
 // tells of them), files that end too early are errors.
@@ -32,8 +32,8 @@
 // # Transforms
 //
 // A [Transform] only chooses a [View], a region and what to make of it; decoding, resizing, mirroring, normalising and the change to planes
-// then happen in one go, in memory that is used again. Resizing is Pillow's antialiased bilinear filter, bit for bit. A JPEG whose region is more than four times
-// the output is shrunk while it is decoded, which costs a fraction and keeps at least twice the needed pixels.
+// then happen in one go, in memory that is used again. Resizing is Pillow's antialiased bilinear filter, bit for bit. A JPEG whose region
+// is more than four times the output is shrunk while it is decoded, which costs a fraction and keeps at least twice the needed pixels.
 //
 //   - [RandomResizedCrop]: training on photographs.
 //   - [ResizeCrop]: evaluation.
@@ -41,6 +41,7 @@
 //
 // # Speed
 //
-// BenchmarkFolder prints pictures a second on one core for read + decode + RandomResizedCrop 224 + normalise. On a shared core of a Sapphire Rapids Xeon: 530 for
-// pictures of 500 x 375 and 750 for the bundled flowers with libjpeg-turbo; about 100 and 250 with Go's decoder.
+// BenchmarkFolder prints pictures a second on one core for read + decode + RandomResizedCrop 224 + normalise. On a shared core of a
+// Sapphire Rapids Xeon: 530 for pictures of 500 x 375 and 750 for the bundled flowers with libjpeg-turbo; about 100 and 250 with Go's
+// decoder.
 package images

@@ -102,7 +102,11 @@ func (f *Folder) list() error {
 		return fmt.Errorf("images: %w", err)
 	}
 	if len(dirs) == 0 {
-		return fmt.Errorf("images: %s has no class folders\nhint: pictures belong into %s, one folder a class", f.root, filepath.Join(f.root, "CLASS", "FILE.jpg"))
+		return fmt.Errorf(
+			"images: %s has no class folders\nhint: pictures belong into %s, one folder a class",
+			f.root,
+			filepath.Join(f.root, "CLASS", "FILE.jpg"),
+		)
 	}
 	if len(loose) > 0 {
 		return fmt.Errorf("images: %s lies beside the class folders, so its class is unknown\nhint: move it into a class folder; is %s the right folder?",
@@ -113,8 +117,14 @@ func (f *Folder) list() error {
 		f.classes = f.opt.Classes
 		unknown := slices.DeleteFunc(slices.Clone(dirs), func(d string) bool { return slices.Contains(f.classes, d) })
 		if len(unknown) > 0 {
-			return fmt.Errorf("images: %s has class folders that are not among the %d classes of the training set (%s): %s\nhint: give them the names that the model knows, or move them away",
-				f.root, len(f.classes), shorten(f.classes), shorten(unknown))
+			return fmt.Errorf(
+				"images: %s has class folders that are not among the %d classes of the training set (%s): %s\nhint: give them the names that the model knows, "+
+					"or move them away",
+				f.root,
+				len(f.classes),
+				shorten(f.classes),
+				shorten(unknown),
+			)
 		}
 	}
 	var problems []error
@@ -177,7 +187,11 @@ func readDir(dir string) (dirs, pictures []string, err error) {
 		case ext == ".jpg" || ext == ".jpeg" || ext == ".png" || ext == ".gif":
 			pictures = append(pictures, name)
 		case slices.Contains(unreadable, ext):
-			return nil, nil, fmt.Errorf("%s: pictures in the format %s cannot be read\nhint: convert it to JPEG or PNG, or move it away", filepath.Join(dir, name), ext)
+			return nil, nil, fmt.Errorf(
+				"%s: pictures in the format %s cannot be read\nhint: convert it to JPEG or PNG, or move it away",
+				filepath.Join(dir, name),
+				ext,
+			)
 		}
 	}
 	return dirs, pictures, nil

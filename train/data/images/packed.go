@@ -19,9 +19,9 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// Layout of a packed shard: records of one size, without anything before, between or behind them. A record is the label as
-// little-endian int32, then Channels × Height × Width bytes, plane after plane (R, G, B), rows from the top. So record i begins at i·RecordBytes, and a rank reads
-// only its own.
+// Layout of a packed shard: records of one size, without anything before, between or behind them. A record is the label as little-endian
+// int32, then Channels × Height × Width bytes, plane after plane (R, G, B), rows from the top. So record i begins at i·RecordBytes, and a
+// rank reads only its own.
 type Layout struct {
 	Channels int      `json:"channels"` // 1 or 3
 	Height   int      `json:"height"`
@@ -117,8 +117,9 @@ type shard struct {
 	first int // index of its first record
 }
 
-// OpenPacked opens the shards that a path or glob pattern names ("/data/imagenet_train.bin", "/data/train-*.bin"), in alphabetical order. A shard that does not end
-// on a record, a shard that the header lists and that is missing, and one with another number of records are errors. Close it when no loader uses it any more.
+// OpenPacked opens the shards that a path or glob pattern names ("/data/imagenet_train.bin", "/data/train-*.bin"), in alphabetical order. A
+// shard that does not end on a record, a shard that the header lists and that is missing, and one with another number of records are
+// errors. Close it when no loader uses it any more.
 func OpenPacked(pattern string, o PackedOptions) (_ *Packed, err error) {
 	names, err := filepath.Glob(pattern)
 	if err != nil {
@@ -213,11 +214,28 @@ func (p *Packed) open(names []string, h *Header) error {
 		}
 		records := st.Size() / size
 		if rest := st.Size() % size; rest != 0 {
-			return fmt.Errorf("images: %s: record %d, which begins at byte %d, is cut off: the file ends at byte %d, %d bytes short\nhint: the copy is incomplete, or the layout (%d x %d x %d, %d bytes a record) is not this file's",
-				name, records, records*size, st.Size(), size-rest, p.layout.Channels, p.layout.Height, p.layout.Width, size)
+			return fmt.Errorf(
+				"images: %s: record %d, which begins at byte %d, is cut off: the file ends at byte %d, %d bytes short\nhint: the copy is incomplete, or the "+
+					"layout (%d x %d x %d, %d bytes a record) is not this file's",
+				name,
+				records,
+				records*size,
+				st.Size(),
+				size-rest,
+				p.layout.Channels,
+				p.layout.Height,
+				p.layout.Width,
+				size,
+			)
 		}
 		if want, ok := listed[filepath.Base(name)]; h != nil && (!ok || want != records) {
-			return fmt.Errorf("images: %s has %d records, but %s lists %d\nhint: the copy is incomplete or from another packing", name, records, headerName(p.pattern), want)
+			return fmt.Errorf(
+				"images: %s has %d records, but %s lists %d\nhint: the copy is incomplete or from another packing",
+				name,
+				records,
+				headerName(p.pattern),
+				want,
+			)
 		}
 		p.n += int(records)
 	}

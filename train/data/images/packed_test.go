@@ -83,7 +83,8 @@ func TestPackedWithoutHeader(t *testing.T) {
 	if err := os.WriteFile(name, raw, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenPacked(name, PackedOptions{}); err == nil || !strings.Contains(err.Error(), "give the layout") || !strings.Contains(err.Error(), "imagenet_train.json") {
+	if _, err := OpenPacked(name, PackedOptions{}); err == nil || !strings.Contains(err.Error(), "give the layout") ||
+		!strings.Contains(err.Error(), "imagenet_train.json") {
 		t.Errorf("without a layout: %v", err)
 	}
 	p, err := OpenPacked(name, PackedOptions{Layout: Layout{Channels: 3, Height: 2, Width: 2}, Transform: PadCrop{Width: 2, Height: 2, Flip: 0.5}})
@@ -112,7 +113,8 @@ func TestPackedWithoutHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = OpenPacked(name, PackedOptions{Layout: Layout{Channels: 3, Height: 2, Width: 2}})
-	if err == nil || !strings.Contains(err.Error(), "imagenet_train.bin: record 4, which begins at byte 64, is cut off: the file ends at byte 79, 1 bytes short") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "imagenet_train.bin: record 4, which begins at byte 64, is cut off: the file ends at byte 79, 1 bytes short") {
 		t.Errorf("truncated: %v", err)
 	}
 	// Shortened while open.

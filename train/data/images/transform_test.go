@@ -223,7 +223,8 @@ func TestPadCrop(t *testing.T) {
 }
 
 func TestReduceKeepsTwiceTheOutput(t *testing.T) {
-	for _, c := range []struct{ w, out, limit, want int }{{895, 224, 8, 1}, {896, 224, 8, 2}, {1792, 224, 8, 4}, {9999, 224, 8, 8}, {9999, 224, 1, 1}, {1, 1, 8, 1}} {
+	for _, c := range []struct{ w, out, limit, want int }{{895, 224, 8, 1}, {896, 224, 8, 2}, {1792, 224, 8, 4}, {9999, 224, 8, 8}, {9999, 224, 1, 1},
+		{1, 1, 8, 1}} {
 		v := View{W: float64(c.w), H: float64(c.w), OutW: c.out, OutH: c.out}
 		if got := v.reduce(c.limit); got != c.want {
 			t.Errorf("%+v: %d", c, got)
@@ -246,7 +247,8 @@ func TestNormalisation(t *testing.T) {
 func TestTransformsRefuse(t *testing.T) {
 	for _, tr := range []Transform{
 		RandomResizedCrop{}, RandomResizedCrop{Width: 8, Height: 8, Area: [2]float64{0.5, 0.1}}, RandomResizedCrop{Width: 8, Height: 8, Flip: 2},
-		RandomResizedCrop{Width: 8, Height: 8, Ratio: [2]float64{-1, 1}}, ResizeCrop{Short: 10, Width: 20, Height: 5}, ResizeCrop{}, PadCrop{Width: 1, Height: 1, Pad: -1},
+		RandomResizedCrop{Width: 8, Height: 8, Ratio: [2]float64{-1, 1}}, ResizeCrop{Short: 10, Width: 20, Height: 5}, ResizeCrop{}, PadCrop{Width: 1,
+			Height: 1, Pad: -1},
 		PadCrop{Width: 1 << 20, Height: 1},
 	} {
 		if tr.Check() == nil {

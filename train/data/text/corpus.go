@@ -179,7 +179,8 @@ func (c *Corpus) place(at int64) string {
 	return fmt.Sprintf("%s, token %d", c.chunks[k].where, at-c.chunks[k].first)
 }
 
-// fingerprint hashes what the ids mean, how many there are in all, and some of them, spread over the whole. It does not depend on names or on how shards are cut.
+// fingerprint hashes what the ids mean, how many there are in all, and some of them, spread over the whole. It does not depend on names or
+// on how shards are cut.
 func (c *Corpus) fingerprint() (string, error) {
 	const spots, each = 64, 64
 	h := sha256.New()

@@ -23,13 +23,15 @@ func FuzzShardHeader(f *testing.F) {
 }
 
 func FuzzDocuments(f *testing.F) {
-	for _, s := range []string{"", "a\n\nb\n", "\xef\xbb\xbfx", `{"text":"a"}` + "\n" + `{"text":3}`, "a\n<|end|>\nb", "\xff\n", "a\r\n\r\nb", strings.Repeat("x", 300)} {
+	for _, s := range []string{"", "a\n\nb\n", "\xef\xbb\xbfx", `{"text":"a"}` + "\n" + `{"text":3}`, "a\n<|end|>\nb", "\xff\n", "a\r\n\r\nb",
+		strings.Repeat("x", 300)} {
 		for how := range byte(6) {
 			f.Add([]byte(s), how)
 		}
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, how byte) {
-		d := []Documents{{Separator: ByFile}, {Separator: ByLine}, {Separator: ByBlank}, {Separator: "<|end|>"}, {Field: "text"}, {Separator: ByBlank, ReplaceInvalid: true}}[int(how)%6]
+		d := []Documents{{Separator: ByFile}, {Separator: ByLine}, {Separator: ByBlank}, {Separator: "<|end|>"}, {Field: "text"}, {Separator: ByBlank,
+			ReplaceInvalid: true}}[int(how)%6]
 		total := 0
 		r := reader{Documents: d, emit: func(x doc) error {
 			if !utf8.ValidString(x.text) {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// FromText tokenises files (or all files below directories) and keeps the ids in memory, two bytes each where the vocabulary allows. val is nil without a ValFraction.
+// FromText tokenises files (or all files below directories) and keeps the ids in memory, two bytes each where the vocabulary allows. val is
+// nil without a ValFraction.
 func FromText(ctx context.Context, inputs []string, o Options) (train, val *Corpus, err error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err

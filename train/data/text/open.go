@@ -17,9 +17,9 @@ const (
 	Val   = "val"
 )
 
-// OpenShards maps token shards as one corpus. The path is a directory that gotrain tokenize wrote, of which split ("train", "val") is taken; a directory of
-// llm.c's shards, of which those with the split in their name; or a file or glob pattern, then all that match, in alphabetical order. A shard that is missing, damaged or cut off is an error. Close the corpus
-// when nothing uses it any more.
+// OpenShards maps token shards as one corpus. The path is a directory that gotrain tokenize wrote, of which split ("train", "val") is
+// taken; a directory of llm.c's shards, of which those with the split in their name; or a file or glob pattern, then all that match, in
+// alphabetical order. A shard that is missing, damaged or cut off is an error. Close the corpus when nothing uses it any more.
 func OpenShards(path, split string) (_ *Corpus, err error) {
 	var names []string
 	var m *Manifest
@@ -80,7 +80,13 @@ func shardsOf(dir, split string, m *Manifest) ([]string, error) {
 		return !slices.Contains(parts, split)
 	})
 	if len(names) == 0 {
-		return nil, fmt.Errorf("text: %s has neither %s nor shards with %q in their names: %w\nhint: gotrain tokenize makes shards from text", dir, ManifestName, split, os.ErrNotExist)
+		return nil, fmt.Errorf(
+			"text: %s has neither %s nor shards with %q in their names: %w\nhint: gotrain tokenize makes shards from text",
+			dir,
+			ManifestName,
+			split,
+			os.ErrNotExist,
+		)
 	}
 	slices.Sort(names)
 	return names, nil

@@ -25,8 +25,8 @@ type Report struct {
 	Manifest *Manifest
 }
 
-// Pack tokenises files (or all files below directories) into a directory of shards with a manifest, for OpenShards. The same inputs and options give the same bytes, whatever the number of workers. The directory appears when all is
-// written, or not at all.
+// Pack tokenises files (or all files below directories) into a directory of shards with a manifest, for OpenShards. The same inputs and
+// options give the same bytes, whatever the number of workers. The directory appears when all is written, or not at all.
 func Pack(ctx context.Context, out string, inputs []string, o PackOptions) (_ *Report, err error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -89,7 +89,11 @@ func TestTextErrors(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
-	train, _, err := text.FromText(t.Context(), []string{write(t, "f", "ok \xff")}, text.Options{Tokenizer: tok, Documents: text.Documents{ReplaceInvalid: true}})
+	train, _, err := text.FromText(
+		t.Context(),
+		[]string{write(t, "f", "ok \xff")},
+		text.Options{Tokenizer: tok, Documents: text.Documents{ReplaceInvalid: true}},
+	)
 	if err != nil || string(tok.Decode(nil, ids(t, train))) != "ok \ufffd" {
 		t.Error("an invalid byte was not replaced", err)
 	}
@@ -102,7 +106,16 @@ func TestPackEqualsTwin(t *testing.T) {
 	var first []byte
 	for _, workers := range []int{1, 3} {
 		out := filepath.Join(t.TempDir(), "shards")
-		o := text.PackOptions{Options: text.Options{Tokenizer: tok512(t), Documents: text.Documents{Separator: text.ByBlank}, BOS: true, ValFraction: 0.05, Workers: workers}, ShardBytes: 100_000}
+		o := text.PackOptions{
+			Options: text.Options{
+				Tokenizer:   tok512(t),
+				Documents:   text.Documents{Separator: text.ByBlank},
+				BOS:         true,
+				ValFraction: 0.05,
+				Workers:     workers,
+			},
+			ShardBytes: 100_000,
+		}
 		r, err := text.Pack(t.Context(), out, []string{in}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +229,8 @@ func TestPackPlaces(t *testing.T) {
 
 func TestDamagedShards(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "shards")
-	if _, err := text.Pack(t.Context(), out, []string{write(t, "f", strings.Repeat("hello ", 50))}, text.PackOptions{Options: text.Options{Tokenizer: tok512(t)}}); err != nil {
+	if _, err := text.Pack(t.Context(), out, []string{write(t, "f", strings.Repeat("hello ", 50))},
+		text.PackOptions{Options: text.Options{Tokenizer: tok512(t)}}); err != nil {
 		t.Fatal(err)
 	}
 	shard := filepath.Join(out, "train_000000.bin")
@@ -269,7 +283,8 @@ func TestDamagedShards(t *testing.T) {
 // A shard that shrinks while it is mapped must not end the process.
 func TestShrinkingShard(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "shards")
-	if _, err := text.Pack(t.Context(), out, []string{write(t, "f", strings.Repeat("hello ", 20_000))}, text.PackOptions{Options: text.Options{Tokenizer: tok512(t)}}); err != nil {
+	if _, err := text.Pack(t.Context(), out, []string{write(t, "f", strings.Repeat("hello ", 20_000))},
+		text.PackOptions{Options: text.Options{Tokenizer: tok512(t)}}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := text.OpenShards(filepath.Join(out, "train_*.bin"), "")
@@ -284,7 +299,11 @@ func TestShrinkingShard(t *testing.T) {
 }
 
 func FuzzManifest(f *testing.F) {
-	m := text.Manifest{Format: "gotrain-tokens-1", Tokenizer: text.Info{Vocab: 5}, Splits: map[string]*text.Split{"train": {Tokens: 3, Shards: []text.Shard{{File: "a.bin", Tokens: 3}}}}}
+	m := text.Manifest{
+		Format:    "gotrain-tokens-1",
+		Tokenizer: text.Info{Vocab: 5},
+		Splits:    map[string]*text.Split{"train": {Tokens: 3, Shards: []text.Shard{{File: "a.bin", Tokens: 3}}}},
+	}
 	raw, err := json.Marshal(m)
 	if err != nil {
 		f.Fatal(err)

@@ -53,7 +53,12 @@ func readHeader(h []byte, size int64) (width int, tokens int64, err error) {
 	case magic == magic16 || magic == magic32:
 		return 0, 0, fmt.Errorf("version %d of token shards is unknown", version)
 	default:
-		return 0, 0, fmt.Errorf("not a token shard: it begins with %d, not with %d or %d\nhint: gotrain tokenize makes token shards from text", magic, magic16, magic32)
+		return 0, 0, fmt.Errorf(
+			"not a token shard: it begins with %d, not with %d or %d\nhint: gotrain tokenize makes token shards from text",
+			magic,
+			magic16,
+			magic32,
+		)
 	}
 	count := int32(binary.LittleEndian.Uint32(h[8:]))
 	if tokens = int64(count); count < 0 {

@@ -40,7 +40,11 @@ func NewSource(c *Corpus, o SourceOptions) (*Source, error) {
 		return nil, fmt.Errorf("text: windows of %d tokens", o.Seq)
 	}
 	if o.Documents && !c.info.BOSAdded && !c.info.EOSAdded {
-		return nil, fmt.Errorf("text: %s does not mark where documents begin, so they cannot be kept apart\nhint: gotrain tokenize --bos or --eos, in a recipe text.bos or text.eos; or text.documents_apart = false", c.name)
+		return nil, fmt.Errorf(
+			"text: %s does not mark where documents begin, so they cannot be kept apart\nhint: gotrain tokenize --bos or --eos, in a recipe text.bos or "+
+				"text.eos; or text.documents_apart = false",
+			c.name,
+		)
 	}
 	if o.Vocab > 0 && c.info.Vocab > 0 { // then the greatest id is known without reading everything
 		if err := c.CheckVocab(o.Vocab); err != nil {

@@ -19,7 +19,11 @@ import (
 func corpus(t testing.TB, bos, eos bool, n int) *text.Corpus {
 	t.Helper()
 	in := write(t, "f", strings.Join(stories(n), "\n\n"))
-	c, _, err := text.FromText(t.Context(), []string{in}, text.Options{Tokenizer: tok512(t), Documents: text.Documents{Separator: text.ByBlank}, BOS: bos, EOS: eos})
+	c, _, err := text.FromText(
+		t.Context(),
+		[]string{in},
+		text.Options{Tokenizer: tok512(t), Documents: text.Documents{Separator: text.ByBlank}, BOS: bos, EOS: eos},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +152,10 @@ func TestResume(t *testing.T) {
 	defer c.Close()
 	s := source(t, c, text.SourceOptions{Seq: 32, Documents: true, Vocab: 512})
 	read := func(from data.State, batch, rank, world, batches int) (rows []string, at data.State) {
-		l, err := data.NewLoader(s, data.Options{Batch: batch, Rank: rank, World: world, Seed: 3, Shuffle: true, Epochs: 2, Tail: data.Drop, From: from, Workers: 3})
+		l, err := data.NewLoader(
+			s,
+			data.Options{Batch: batch, Rank: rank, World: world, Seed: 3, Shuffle: true, Epochs: 2, Tail: data.Drop, From: from, Workers: 3},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// place is a directory of the user's own for unpacked files. It is made where it is missing.
+// place is a private directory of the user for unpacked files. It is created if missing.
 type place struct {
-	base string   // exists already, or may be made; others may write to it (/tmp)
+	base string   // exists, or may be created; others may write to it (/tmp)
 	own  []string // directories below it, each private to the user
-	err  error    // why there is no such place
+	err  error    // why this place is not available
 }
 
-// places are where files may be unpacked, the preferred one first.
+// places lists where files may be unpacked, the preferred place first.
 func places() []place {
 	cache, err := os.UserCacheDir()
 	return []place{
@@ -23,7 +23,7 @@ func places() []place {
 	}
 }
 
-// make creates the directory, and refuses one that others could write to.
+// make creates the directory, and rejects one that others can write to.
 func (p place) make() (string, error) {
 	if p.err != nil {
 		return "", p.err

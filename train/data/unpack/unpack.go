@@ -14,12 +14,12 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// Dir is a folder on disk with exactly these files. name becomes a part of its name.
+// Dir returns a folder on disk that holds exactly these files. name becomes part of its name.
 func Dir(name string, files fs.FS) (string, error) {
 	return within(places(), name, files)
 }
 
-// within unpacks below the first place that can be used.
+// within unpacks below the first usable place.
 func within(places []place, name string, files fs.FS) (string, error) {
 	sum, err := hash(files)
 	if err != nil {
@@ -34,21 +34,21 @@ func within(places []place, name string, files fs.FS) (string, error) {
 			continue
 		}
 		if made && len(failed) > 0 {
-			slog.Warn("bundled data are unpacked to the directory for temporary files", "dir", dir, "reason", errors.Join(failed...))
+			slog.Warn("unpacking bundled data to the directory for temporary files", "dir", dir, "reason", errors.Join(failed...))
 		}
 		return dir, nil
 	}
-	return "", fmt.Errorf("unpack: bundled data cannot be laid out on disk: %w\nhint: name a directory of your own in XDG_CACHE_HOME", errors.Join(failed...))
+	return "", fmt.Errorf("unpack: bundled data cannot be unpacked to disk: %w\nhint: set XDG_CACHE_HOME to a directory that you own", errors.Join(failed...))
 }
 
-// below unpacks into the folder name of a place, and says whether it had to.
+// below unpacks into the folder name of a place, and reports whether it had to.
 func below(p place, name string, files fs.FS) (dir string, made bool, err error) {
 	root, err := p.make()
 	if err != nil {
 		return "", false, err
 	}
 	dir = filepath.Join(root, name)
-	// Twice is enough unless somebody keeps damaging the folder: another process may have put its own there in between, and that is looked at, too.
+	// Two attempts suffice unless the folder keeps being damaged: another process may have put its own folder there in between, and that is checked too.
 	for range 3 {
 		switch err = same(dir, files); {
 		case err == nil:
@@ -60,17 +60,17 @@ func below(p place, name string, files fs.FS) (dir string, made bool, err error)
 			return "", false, err
 		}
 	}
-	return "", false, fmt.Errorf("%s changes while it is written", dir)
+	return "", false, fmt.Errorf("%s keeps changing while it is being written", dir)
 }
 
-// put writes the folder beside its place and renames it. It reports false where another process was faster. A folder that differs is moved
-// away, but never one that is good: another process may be using it.
+// put writes the folder next to its final place and renames it. It returns false if another process was faster. A folder that differs is moved
+// away, but never a valid one: another process may be using it.
 func put(root, dir string, files fs.FS) (bool, error) {
 	tmp, err := os.MkdirTemp(root, ".new-")
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(tmp) // what is left of it
+	defer os.RemoveAll(tmp)
 	fresh, old := filepath.Join(tmp, "fresh"), filepath.Join(tmp, "old")
 	if err := os.CopyFS(fresh, files); err != nil {
 		return false, err
@@ -80,7 +80,7 @@ func put(root, dir string, files fs.FS) (bool, error) {
 			return false, err
 		}
 	}
-	if err := os.Rename(fresh, dir); err != nil { // a folder that is not empty is never replaced by a rename
+	if err := os.Rename(fresh, dir); err != nil { // rename never replaces a non-empty folder
 		if _, there := os.Lstat(dir); there == nil {
 			return false, nil
 		}
@@ -89,9 +89,9 @@ func put(root, dir string, files fs.FS) (bool, error) {
 	return true, nil
 }
 
-var errDiffers = errors.New("differs from the program's")
+var errDiffers = errors.New("differs from the embedded copy")
 
-// same says whether dir holds these files, and nothing else.
+// same returns nil if dir holds exactly these files.
 func same(dir string, files fs.FS) error {
 	if st, err := os.Lstat(dir); err != nil {
 		return err
@@ -142,7 +142,7 @@ func same(dir string, files fs.FS) error {
 	})
 }
 
-// hash is a short name for names and contents of all files.
+// hash is a short hash of the names and contents of all files.
 func hash(files fs.FS) (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {

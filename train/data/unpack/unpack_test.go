@@ -137,7 +137,7 @@ func TestPlaces(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"invalid", "not a directory", "may be written by others (mode 0777)", "hint:"} {
+	for _, want := range []string{"invalid", "not a directory", "is writable by others (mode 0777)", "hint:"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
 		}

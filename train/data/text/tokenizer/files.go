@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Files lists what Open reads at path: the tokenizer's file, and the configuration beside it where there is one. Copied to another folder they are the same tokenizer.
+// Files lists what Open reads at path: the tokenizer's file, and the configuration beside it where there is one. Copied to another folder
+// they are the same tokenizer.
 func Files(path string) ([]string, error) {
 	st, err := os.Stat(path)
 	if err == nil && st.IsDir() {

@@ -25,7 +25,9 @@ func tinyFiles(t testing.TB) [][]byte {
 	return [][]byte{
 		[]byte(sp), []byte(ranks.String()), bin, bin[:4000],
 		[]byte(`{"model":{"type":"BPE","unk_token":"<unk>","fuse_unk":true,"vocab":{"<unk>":0,"a":1,"b":2,"ab":3},"merges":["a b"]}}`),
-		[]byte(`{"added_tokens":[{"id":4,"content":"<s>","special":true}],"normalizer":{"type":"Prepend","prepend":"▁"},"model":{"vocab":{"▁":0,"a":1,"▁a":2},"merges":[["▁","a"]]}}`),
+		[]byte(
+			`{"added_tokens":[{"id":4,"content":"<s>","special":true}],"normalizer":{"type":"Prepend","prepend":"▁"},"model":{"vocab":{"▁":0,"a":1,"▁a":2},"merges":[["▁","a"]]}}`,
+		),
 		[]byte("version https://git-lfs.github.com/spec/v1\n"),
 		{0x0a}, nil,
 	}
@@ -76,7 +78,8 @@ func FuzzRoundTrip(f *testing.F) {
 	for _, name := range []string{"mistral-v1.model", "tok512.bin", "bytelevel.json", "characters.json"} {
 		toks = append(toks, entry{open(f, "testdata/"+name), name == "mistral-v1.model" || name == "characters.json"})
 	}
-	for _, s := range []string{"", " ", "Once upon a time", "  two  spaces ", "<s></s><unk><0x0A>", "café 😀\n\t", "'s 'LL 123456", "\xff\xfe", "é\xc3", "\u2581", strings.Repeat("ab", 100)} {
+	for _, s := range []string{"", " ", "Once upon a time", "  two  spaces ", "<s></s><unk><0x0A>", "café 😀\n\t", "'s 'LL 123456", "\xff\xfe", "é\xc3",
+		"\u2581", strings.Repeat("ab", 100)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

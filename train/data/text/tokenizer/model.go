@@ -20,7 +20,8 @@ const (
 	roleUnknown             // stands for text that no token has
 )
 
-// model is a byte-pair encoder of any kind. The kinds differ in what a symbol is (a byte or a character), in how text is cut into words, and in the order of merges.
+// model is a byte-pair encoder of any kind. The kinds differ in what a symbol is (a byte or a character), in how text is cut into words,
+// and in the order of merges.
 type model struct {
 	kind     string
 	text     []string // of each id, as Decode writes it; of a control token its name

@@ -85,10 +85,16 @@ func llama2JSON(t testing.TB) []byte {
 		merges = append(merges, [2]string{names[int(b[0])|int(b[1])<<8], names[int(b[2])|int(b[3])<<8]})
 	}
 	raw, err := json.Marshal(map[string]any{
-		"normalizer":   json.RawMessage(`{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},"content":"▁"}]}`),
-		"decoder":      json.RawMessage(`{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]}`),
-		"added_tokens": json.RawMessage(`[{"id":0,"content":"<unk>","special":true},{"id":1,"content":"<s>","special":true},{"id":2,"content":"</s>","special":true}]`),
-		"model":        map[string]any{"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true, "vocab": vocab, "merges": merges},
+		"normalizer": json.RawMessage(
+			`{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},"content":"▁"}]}`,
+		),
+		"decoder": json.RawMessage(
+			`{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]}`,
+		),
+		"added_tokens": json.RawMessage(
+			`[{"id":0,"content":"<unk>","special":true},{"id":1,"content":"<s>","special":true},{"id":2,"content":"</s>","special":true}]`,
+		),
+		"model": map[string]any{"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true, "vocab": vocab, "merges": merges},
 	})
 	if err != nil {
 		t.Fatal(err)

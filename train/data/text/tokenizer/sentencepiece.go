@@ -179,7 +179,15 @@ func cmpOr(a, b string) string {
 }
 
 func (sp *spModel) model() (*model, error) {
-	m := &model{kind: SentencePiece, metaspace: true, norm: spaces{valid: true, tidy: sp.tidy, unmark: true}, byteFallback: sp.byteFallback, fuseUnk: true, unkText: sp.unkSurface, strip: sp.addPrefix}
+	m := &model{
+		kind:         SentencePiece,
+		metaspace:    true,
+		norm:         spaces{valid: true, tidy: sp.tidy, unmark: true},
+		byteFallback: sp.byteFallback,
+		fuseUnk:      true,
+		unkText:      sp.unkSurface,
+		strip:        sp.addPrefix,
+	}
 	if sp.addPrefix {
 		m.norm.lead = leadAlways
 	}

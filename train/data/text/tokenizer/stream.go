@@ -31,9 +31,9 @@ func (m *model) token(dst []byte, id int32, begin bool) ([]byte, bool) {
 	}
 }
 
-// Stream decodes token by token and gives out whole characters only: of a character whose bytes are spread over tokens nothing, until the last of them. Bytes that are no
-// UTF-8 become U+FFFD. The first token, and each one after BOS, loses its leading space; to go on with a text, push its tokens first and drop what comes.
-// A Stream is for one goroutine.
+// Stream decodes token by token and gives out whole characters only: of a character whose bytes are spread over tokens nothing, until the
+// last of them. Bytes that are no UTF-8 become U+FFFD. The first token, and each one after BOS, loses its leading space; to go on with a
+// text, push its tokens first and drop what comes. A Stream is for one goroutine.
 type Stream struct {
 	t     Tokenizer
 	begin bool

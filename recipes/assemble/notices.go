@@ -1,0 +1,45 @@
+package assemble
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+)
+
+// notices logs what is found in the data, once for a job and not once for each of its ranks.
+type notices struct {
+	rank int
+	exif sync.Once
+}
+
+// severity is the level of a message that every rank would log alike: a warning on rank 0, a detail on the others.
+func severity(rank int) slog.Level {
+	if rank == 0 {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// turned reports pictures whose EXIF orientation is not applied.
+func (n *notices) turned(path string) {
+	n.exif.Do(func() {
+		slog.Log(context.Background(), severity(n.rank), "pictures are used as stored, like in torchvision's ImageFolder, but some have an EXIF "+
+			"orientation that would turn them; "+
+			"set data.exif_orientation = true to apply it", "first", path)
+	})
+}
+
+// damaged reports a damaged picture the first time that it is read. Shuffled training samples come to every rank in time, so rank 0 reports them; a held-out
+// sample is always read by the same rank, which reports it.
+func (n *notices) damaged(shuffled bool) func(path, message string) {
+	level := slog.LevelWarn
+	if shuffled {
+		level = severity(n.rank)
+	}
+	var seen sync.Map
+	return func(path, message string) {
+		if _, again := seen.LoadOrStore(path, true); !again {
+			slog.Log(context.Background(), level, "damaged picture is used as far as it can be read", "file", path, "reason", message)
+		}
+	}
+}
