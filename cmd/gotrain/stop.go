@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -40,8 +41,8 @@ func (r *requests) take(s os.Signal, now time.Time) int {
 
 // untilStopped runs what can be stopped by signals. do hands over what is to be stopped once there is such a thing; until then a signal cancels its context,
 // and resumes says whether the same command loses nothing then. A second request abandons what is under way, a third one ends the process as if the signal
-// had not been taken over.
-func untilStopped(ctx context.Context, resumes bool, do func(ctx context.Context, running func(stoppable)) error) error {
+// had not been taken over. The end of the launcher that started this rank counts as a request.
+func untilStopped(ctx context.Context, id launch.Identity, resumes bool, do func(ctx context.Context, running func(stoppable)) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -57,24 +58,33 @@ func untilStopped(ctx context.Context, resumes bool, do func(ctx context.Context
 	defer signal.Stop(sigs)
 	done := make(chan struct{})
 	defer close(done)
+	orphaned := launch.Orphaned(ctx, id)
 	go func() {
 		var count requests
 		for {
+			var s os.Signal
 			select {
 			case <-done:
 				return
-			case s := <-sigs:
-				n := count.take(s, time.Now())
-				if n > 2 {
-					signal.Reset(s)
-					_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+			case <-orphaned:
+				orphaned = nil
+				if count.n > 0 { // the launcher asked, and did not wait
 					continue
 				}
-				mu.Lock()
-				asked = max(asked, n)
-				tell(what, n)
-				mu.Unlock()
+				slog.Warn("the process that started this rank is gone; stopping as if it had sent SIGTERM", "launcher", id.Source)
+				s = syscall.SIGTERM
+			case s = <-sigs:
 			}
+			n := count.take(s, time.Now())
+			if n > 2 {
+				signal.Reset(s)
+				_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+				continue
+			}
+			mu.Lock()
+			asked = max(asked, n)
+			tell(what, n)
+			mu.Unlock()
 		}
 	}()
 

@@ -98,7 +98,7 @@ func TestStubborn(t *testing.T) {
 	if os.Getenv("GOTRAIN_TEST_STUBBORN") == "" {
 		t.Skip("another test runs it")
 	}
-	_ = untilStopped(context.Background(), true, func(_ context.Context, run func(stoppable)) error {
+	_ = untilStopped(context.Background(), launch.Identity{}, true, func(_ context.Context, run func(stoppable)) error {
 		run(stubborn{os.Stdout})
 		fmt.Println("running")
 		time.Sleep(time.Minute)
@@ -126,5 +126,28 @@ func TestThirdRequestKills(t *testing.T) {
 	cmd.Wait()
 	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !s.Signaled() || s.Signal() != syscall.SIGTERM {
 		t.Errorf("it ended with %v\n%s", cmd.ProcessState, out.String())
+	}
+}
+
+// A launcher that dies without a word (SIGKILL of mpirun) leaves no ranks that train on unseen: they stop in good order.
+func TestLauncherGone(t *testing.T) {
+	recipe, dir := tinyRecipe(t)
+	dir = filepath.Join(dir, "gone")
+	self := program(t, "run", recipe, "--set", "run.output_dir="+dir, "--set", "run.steps=100000", "--set", "checkpoint.every_steps=0")
+	launcher := exec.Command("/bin/sh", "-c", `RANK=0 LOCAL_RANK=0 "$@" & RANK=1 LOCAL_RANK=1 "$@" & wait`, "sh")
+	launcher.Args = append(launcher.Args, self.Args...)
+	launcher.Env = append(self.Environ(), "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2")
+	var out lockedBuffer
+	launcher.Stdout, launcher.Stderr = &out, &out
+	if err := launcher.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.waitFor(t, "Step 1/")
+	launcher.Process.Kill()
+	launcher.Wait() // until nobody has the output open any more: the ranks have ended
+	for _, want := range []string{"the process that started this rank is gone", "is in " + dir} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("nobody said %q\n%s", want, tail(out.String()))
+		}
 	}
 }

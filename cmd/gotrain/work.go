@@ -58,7 +58,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 	}
 	term := telemetry.Stdout()
 	resumes := r.Checkpoint.Enabled && r.Checkpoint.Resume == "auto"
-	return untilStopped(ctx, resumes, func(ctx context.Context, run func(stoppable)) error {
+	return untilStopped(ctx, id, resumes, func(ctx context.Context, run func(stoppable)) error {
 		var running atomic.Pointer[train.Trainer]
 		var lock *dirlock.Lock
 		if id.Rank == 0 { // before anything is written, and before the ranks meet: so no rank of this job writes into the folder of another
@@ -106,7 +106,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 // evalWork evaluates a checkpoint; it is the work of one rank.
 func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, from assemble.Trained, asJSON bool) error {
 	term := telemetry.NewTerminal(os.Stderr, 0, false) // the standard output is for the result
-	return untilStopped(ctx, false, func(ctx context.Context, run func(stoppable)) error {
+	return untilStopped(ctx, id, false, func(ctx context.Context, run func(stoppable)) error {
 		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) { return assemble.EvalConfig(r, k, from) })
 		if err != nil {
 			return err
