@@ -52,11 +52,9 @@ func (s *stream) runC(batch []npu.Launch, profile bool) error {
 	}
 	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, s.status, (*C.uint32_t)(unsafe.Pointer(s.skip))))
 	if profile {
-		s.mu.Lock()
 		for i := range n {
-			s.samples = append(s.samples, npu.Sample{Launch: batch[i], Begin: time.Duration(int64(s.times[i].begin) - s.born), Dur: time.Duration(s.times[i].dur)})
+			s.Sample(npu.Sample{Launch: batch[i], Begin: time.Duration(int64(s.times[i].begin) - s.born), Dur: time.Duration(s.times[i].dur)})
 		}
-		s.mu.Unlock()
 	}
 	if n == len(batch) {
 		return nil
@@ -72,9 +70,7 @@ func (s *stream) runGo(l *launch, profile bool) error {
 	}
 	if profile {
 		end := int64(C.gt_now())
-		s.mu.Lock()
-		s.samples = append(s.samples, npu.Sample{Launch: l, Begin: time.Duration(begin - s.born), Dur: time.Duration(end - begin)})
-		s.mu.Unlock()
+		s.Sample(npu.Sample{Launch: l, Begin: time.Duration(begin - s.born), Dur: time.Duration(end - begin)})
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+	"github.com/gotrain/gotrain/npu/queue"
 )
 
 const (
@@ -28,35 +29,20 @@ const (
 )
 
 // stream is an OS thread with a queue.
-//
-// After an error it skips work, as it would compute on garbage, until Sync has reported the error; events are still reached, carrying
-// the error to whoever waits for them, so that nobody hangs.
 type stream struct {
+	*queue.Worker[task]
 	dev     *Device
-	name    string
 	threads int
-	compute bool  // has the device's threads
-	born    int64 // CLOCK_MONOTONIC, ns
-	queue   chan task
-	gone    chan struct{} // closed when the thread has ended
-	dnn     *dnnl.Stream  // nil without the library
+	compute bool         // has the device's threads
+	born    int64        // CLOCK_MONOTONIC, ns
+	dnn     *dnnl.Stream // nil without the library
 
 	commands *[chunkLen]C.gt_command // C memory
 	times    *[chunkLen]C.gt_time    // C memory
 	status   *C.int                  // C memory: a Go variable would be allocated at each call
 	skip     *uint32                 // C memory, for gt_run looks at it between kernels; 1: see Skip
 
-	mu      sync.Mutex
-	changed sync.Cond // done or err changed, or a Sync's context ended
-	posted  uint64    // tasks enqueued and tasks done, ever
-	done    uint64
-	err     error
-	closing bool
-	profile bool
-	samples []npu.Sample
-
-	skipMu sync.Mutex   // guards skip between Skip and the end of the thread
-	postMu sync.RWMutex // held for reading while a task is put into the queue, for writing by Close
+	skipMu sync.Mutex // guards skip between Skip and the end of the thread
 }
 
 // task is one entry of the queue, a value so that enqueueing allocates nothing.
@@ -79,12 +65,14 @@ const (
 	taskWait
 )
 
+// always says whether a task runs after an error too.
+func (t task) always() bool { return t.kind == taskRecord || t.kind == taskWait }
+
 var _ npu.Stream = (*stream)(nil)
 
 // NewStream starts a thread. The first stream has all threads of the device, later ones have one.
 func (d *Device) NewStream(name string) (npu.Stream, error) {
-	s := &stream{dev: d, name: name, threads: 1, born: int64(C.gt_now()), queue: make(chan task, queueLen), gone: make(chan struct{})}
-	s.changed.L = &s.mu
+	s := &stream{dev: d, threads: 1, born: int64(C.gt_now()), Worker: queue.New("cpu", name, queueLen, task.always)}
 	if d.lib != nil {
 		var err error
 		if s.dnn, err = d.lib.NewStream(); err != nil {
@@ -131,7 +119,7 @@ func (s *stream) prepare() error {
 			set.Set(c)
 		}
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return fmt.Errorf("cpu: stream %s: cannot bind to processors %v: %w", s.name, cpus, err)
+			return fmt.Errorf("cpu: stream %s: cannot bind to processors %v: %w", s.Name(), cpus, err)
 		}
 	}
 	if s.dev.lib != nil {
@@ -143,29 +131,14 @@ func (s *stream) prepare() error {
 func (s *stream) loop(started chan<- error) {
 	// Never unlocked: the thread has an affinity and an OpenMP team, and ends with the goroutine.
 	runtime.LockOSThread()
-	defer close(s.gone)
+	defer s.Ended()
 	if err := s.prepare(); err != nil {
 		s.drop()
 		started <- err
 		return
 	}
 	started <- nil
-	for t := range s.queue {
-		s.mu.Lock()
-		failed, profile := s.err, s.profile
-		s.mu.Unlock()
-		var err error
-		if failed == nil || t.kind == taskRecord || t.kind == taskWait {
-			err = s.exec(t, failed, profile)
-		}
-		s.mu.Lock()
-		if err != nil && s.err == nil {
-			s.err = fmt.Errorf("cpu: stream %s: %w", s.name, err)
-		}
-		s.done++
-		s.mu.Unlock()
-		s.changed.Broadcast()
-	}
+	s.Worker.Run(s.exec)
 	s.drop()
 }
 
@@ -189,14 +162,8 @@ func (s *stream) drop() {
 	s.dev.mu.Unlock()
 }
 
-// exec runs one task. A panic of a host function becomes the stream's error: it is not this goroutine's to die of.
-func (s *stream) exec(t task, failed error, profile bool) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	if s.skips() && t.kind != taskRecord && t.kind != taskWait {
+func (s *stream) exec(t task, failed error, profile bool) error {
+	if s.skips() && !t.always() {
 		return nil
 	}
 	switch t.kind {
@@ -207,84 +174,63 @@ func (s *stream) exec(t task, failed error, profile bool) (err error) {
 	case taskDo:
 		return t.fn()
 	case taskRecord:
-		t.ev.reach(t.n, failed)
+		t.ev.Reach(t.n, failed)
 	case taskWait:
-		return t.ev.await(context.Background(), t.n)
+		return t.ev.Await(context.Background(), t.n)
 	}
 	return nil
 }
-
-// post enqueues, or returns the error that is pending.
-func (s *stream) post(t task) error {
-	s.postMu.RLock()
-	defer s.postMu.RUnlock()
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		return fmt.Errorf("cpu: stream %s is closed", s.name)
-	}
-	if s.err != nil && t.kind != taskRecord && t.kind != taskWait {
-		defer s.mu.Unlock()
-		return s.err
-	}
-	s.posted++
-	s.mu.Unlock()
-	s.queue <- t
-	return nil
-}
-
-func (s *stream) Name() string { return s.name }
 
 func (s *stream) Run(batch []npu.Launch) error {
 	for i, l := range batch {
 		if l, ok := l.(*launch); !ok || l.kernel.dev != s.dev {
-			return fmt.Errorf("cpu: stream %s: launch %d of %d is of another device (%T)", s.name, i, len(batch), batch[i])
+			return fmt.Errorf("cpu: stream %s: launch %d of %d is of another device (%T)", s.Name(), i, len(batch), batch[i])
 		}
 	}
-	return s.post(task{kind: taskRun, batch: batch})
+	return s.Post(task{kind: taskRun, batch: batch})
 }
 
 func (s *stream) CopyIn(dst npu.Ptr, src []byte) error {
 	d, err := span(dst, int64(len(src)))
 	if err != nil {
-		return fmt.Errorf("cpu: stream %s: copy in: %w", s.name, err)
+		return fmt.Errorf("cpu: stream %s: copy in: %w", s.Name(), err)
 	}
-	return s.post(task{kind: taskCopy, dst: d, src: src})
+	return s.Post(task{kind: taskCopy, dst: d, src: src})
 }
 
 func (s *stream) CopyOut(dst []byte, src npu.Ptr) error {
 	m, err := span(src, int64(len(dst)))
 	if err != nil {
-		return fmt.Errorf("cpu: stream %s: copy out: %w", s.name, err)
+		return fmt.Errorf("cpu: stream %s: copy out: %w", s.Name(), err)
 	}
-	return s.post(task{kind: taskCopy, dst: dst, src: m})
+	return s.Post(task{kind: taskCopy, dst: dst, src: m})
 }
 
 func (s *stream) Copy(dst, src npu.Ptr, bytes int64) error {
 	d, err1 := span(dst, bytes)
 	m, err2 := span(src, bytes)
 	if err := errors.Join(err1, err2); err != nil {
-		return fmt.Errorf("cpu: stream %s: copy: %w", s.name, err)
+		return fmt.Errorf("cpu: stream %s: copy: %w", s.Name(), err)
 	}
-	return s.post(task{kind: taskCopy, dst: d, src: m})
+	return s.Post(task{kind: taskCopy, dst: d, src: m})
 }
 
 func (s *stream) Do(fn func() error) error {
 	if fn == nil {
-		return fmt.Errorf("cpu: stream %s: nil host function", s.name)
+		return fmt.Errorf("cpu: stream %s: nil host function", s.Name())
 	}
-	return s.post(task{kind: taskDo, fn: fn})
+	return s.Post(task{kind: taskDo, fn: fn})
 }
 
 func (s *stream) Record(e npu.Event) error {
 	ev, ok := e.(*event)
 	if !ok || ev.dev != s.dev {
-		return fmt.Errorf("cpu: stream %s: record of an event of another device (%T)", s.name, e)
+		return fmt.Errorf("cpu: stream %s: record of an event of another device (%T)", s.Name(), e)
 	}
-	n := ev.next()
-	err := s.post(task{kind: taskRecord, ev: ev, n: n})
+	n := ev.Next()
+	err := s.Post(task{kind: taskRecord, ev: ev, n: n})
 	if err != nil {
-		ev.reach(n, err) // nobody else will
+		ev.Reach(n, err) // nobody else will
 	}
 	return err
 }
@@ -292,31 +238,9 @@ func (s *stream) Record(e npu.Event) error {
 func (s *stream) Wait(e npu.Event) error {
 	ev, ok := e.(*event)
 	if !ok || ev.dev != s.dev {
-		return fmt.Errorf("cpu: stream %s: wait for an event of another device (%T)", s.name, e)
+		return fmt.Errorf("cpu: stream %s: wait for an event of another device (%T)", s.Name(), e)
 	}
-	return s.post(task{kind: taskWait, ev: ev, n: ev.latest()})
-}
-
-// Sync waits for what was enqueued before it.
-func (s *stream) Sync(ctx context.Context) error {
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.changed.Broadcast()
-		})
-		defer stop()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for until := s.posted; s.done < until; s.changed.Wait() {
-		if ctx.Err() != nil {
-			return fmt.Errorf("cpu: sync of stream %s, %d tasks left: %w", s.name, until-s.done, context.Cause(ctx))
-		}
-	}
-	err := s.err
-	s.err = nil
-	return err
+	return s.Post(task{kind: taskWait, ev: ev, n: ev.Latest()})
 }
 
 // Skip sets the flag that the thread looks at between kernels.
@@ -334,27 +258,3 @@ func (s *stream) Skip(on bool) {
 
 // skips is for the thread itself.
 func (s *stream) skips() bool { return atomic.LoadUint32(s.skip) != 0 }
-
-// Profile times kernels, not copies, host functions and events.
-func (s *stream) Profile(on bool) []npu.Sample {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	got := s.samples
-	s.profile, s.samples = on, nil
-	return got
-}
-
-// Close lets the queue run dry and ends the thread; idempotent.
-func (s *stream) Close() error {
-	s.postMu.Lock()
-	s.mu.Lock()
-	first := !s.closing
-	s.closing = true
-	s.mu.Unlock()
-	if first {
-		close(s.queue)
-	}
-	s.postMu.Unlock()
-	<-s.gone
-	return nil
-}
