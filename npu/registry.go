@@ -1,6 +1,7 @@
 package npu
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,26 +21,33 @@ type Options struct {
 // Opener opens a device of one family.
 type Opener func(Options) (Device, error)
 
+// family is a registered device family.
+type family struct {
+	open     Opener
+	priority int
+}
+
 var (
-	mu      sync.Mutex
-	openers = map[string]Opener{}
+	mu       sync.Mutex
+	families = map[string]family{}
 )
 
-// Register adds a device family; called from init of the device's package.
-func Register(family string, open Opener) {
+// Register adds a device family; called from init of the device's package. OpenBest tries families in order of falling priority; a device
+// that is faster than another one has a higher one. Those of this module: 0 for plain Go, 10 for the host's kernels.
+func Register(name string, priority int, open Opener) {
 	mu.Lock()
 	defer mu.Unlock()
-	if _, dup := openers[family]; dup {
-		panic("npu: device family registered twice: " + family)
+	if _, dup := families[name]; dup {
+		panic("npu: device family registered twice: " + name)
 	}
-	openers[family] = open
+	families[name] = family{open, priority}
 }
 
 // Families lists the registered families in order.
 func Families() []string {
 	mu.Lock()
 	defer mu.Unlock()
-	return slices.Sorted(maps.Keys(openers))
+	return slices.Sorted(maps.Keys(families))
 }
 
 // OpenError is the error of Open. Its text is that of Err.
@@ -57,16 +65,35 @@ func (e *OpenError) ExitCode() int { return 69 }
 // Open opens a device of a family ("cpu", "ref", …). Import the device's package for its side effect first. Its error is an *OpenError.
 func Open(family string, o Options) (Device, error) {
 	mu.Lock()
-	open, ok := openers[family]
+	f, ok := families[family]
 	mu.Unlock()
 	if !ok {
 		have := strings.Join(Families(), ", ")
 		err := fmt.Errorf("npu: no device family %q in this binary (have %s)\nhint: import its package, or build with cgo for \"cpu\"", family, have)
 		return nil, &OpenError{family, err}
 	}
-	d, err := open(o)
+	d, err := f.open(o)
 	if err != nil {
 		return nil, &OpenError{family, err} // not d: a nil pointer of the device's type would not compare equal to nil
 	}
 	return d, nil
+}
+
+// OpenBest opens the family of highest priority that can be opened. passed says why better ones could not be, nil where the best one is
+// open: callers must report it, because the device that is left may be a hundred times slower.
+func OpenBest(o Options) (dev Device, passed, err error) {
+	names := Families()
+	mu.Lock()
+	slices.SortStableFunc(names, func(a, b string) int { return families[b].priority - families[a].priority })
+	mu.Unlock()
+	for _, name := range names {
+		if dev, err = Open(name, o); err == nil {
+			return dev, passed, nil
+		}
+		passed = errors.Join(passed, err)
+	}
+	if passed == nil {
+		passed = errors.New("npu: no device family in this binary\nhint: import the package of a device for its side effect")
+	}
+	return nil, nil, passed
 }

@@ -13,7 +13,7 @@ type brokenDevice struct{ npu.Device }
 func TestOpenFails(t *testing.T) {
 	reason := errors.New("no library")
 	open := func() (*brokenDevice, error) { return nil, reason }
-	npu.Register("broken", func(npu.Options) (npu.Device, error) { return open() })
+	npu.Register("broken", 0, func(npu.Options) (npu.Device, error) { return open() })
 	for _, family := range []string{"broken", "absent"} {
 		d, err := npu.Open(family, npu.Options{})
 		var e *npu.OpenError

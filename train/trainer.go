@@ -184,12 +184,11 @@ func (t *Trainer) openDevice() (npu.Device, error) {
 	if t.cfg.Device != "" {
 		return npu.Open(t.cfg.Device, o)
 	}
-	dev, err := npu.Open("cpu", o)
-	if err == nil {
-		return dev, nil
+	dev, passed, err := npu.OpenBest(o)
+	if passed != nil {
+		slog.Warn("computing on a slower device, because a better one cannot be opened", "device", dev.Info().Name, "reason", passed)
 	}
-	slog.Warn("the cpu device cannot be opened; computing in plain Go, which is correct but very slow", "reason", err)
-	return npu.Open("ref", o)
+	return dev, err
 }
 
 // openData makes the loaders and computes the length of the run.

@@ -18,7 +18,7 @@ import (
 )
 
 func init() {
-	npu.Register("cpu", func(o npu.Options) (npu.Device, error) { return Open(o) })
+	npu.Register("cpu", 10, func(o npu.Options) (npu.Device, error) { return Open(o) })
 }
 
 var errClosed = errors.New("cpu: device is closed")

@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-func init() { npu.Register("ref", Open) }
+func init() { npu.Register("ref", 0, Open) }
 
 const alignment = 64
 

@@ -109,12 +109,11 @@ func openDevice(o Options) (npu.Device, error) {
 	if o.Device != "" {
 		return npu.Open(o.Device, n)
 	}
-	dev, err := npu.Open("cpu", n)
-	if err == nil {
-		return dev, nil
+	dev, passed, err := npu.OpenBest(n)
+	if passed != nil {
+		slog.Warn("computing on a slower device, because a better one cannot be opened", "device", dev.Info().Name, "reason", passed)
 	}
-	slog.Warn("the cpu device cannot be opened; computing in plain Go, which is correct but very slow", "reason", err)
-	return npu.Open("ref", n)
+	return dev, err
 }
 
 func (g *Generator) alloc(n int64) (npu.Ptr, error) {
