@@ -164,8 +164,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// openDevice opens the configured device family. The default is the cpu, or the reference device if the cpu's library is missing, with a warning
-// because it is a hundred times slower.
+// openDevice opens the configured device family, or the best one that opens, with a warning if a better one does not.
 func (t *Trainer) openDevice() (npu.Device, error) {
 	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: maps.Clone(t.cfg.Options)}
 	if o.Extra == nil {
