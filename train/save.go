@@ -61,7 +61,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	if len(v.NonFinite) > 0 {
 		return launch.WithCode(launch.ExitNumerics, fmt.Errorf(
 			"train: rank %d step %d: the weights are not finite and are not saved: %w\n"+
-				"hint: resume from the newest checkpoint, which is good, and lower the learning rate, lengthen the warm-up, or limit the gradient norm",
+				"hint: lower the learning rate, lengthen the warm-up, or limit the gradient norm; older checkpoints are good",
 			t.comm.Rank(), t.step, failed))
 	}
 	if errors.Is(failed, dirlock.ErrLost) {

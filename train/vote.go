@@ -68,7 +68,7 @@ func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 	}
 	err := launch.WithCode(launch.ExitNumerics, fmt.Errorf(
 		"train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\n"+
-			"hint: resume from the last checkpoint, which is good, and lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples",
+			"hint: lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples; checkpoints before this step are good",
 		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), samples))
 	if !mine {
 		err = launch.WithBlame(err, v.NonFinite...)

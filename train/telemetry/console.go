@@ -189,8 +189,8 @@ func (c *Console) end(e RunEnd) error {
 	if err := c.t.Progress(""); err != nil {
 		return err
 	}
-	if e.Error != "" {
-		return c.print(red, fmt.Sprintf("%s after step %d: %s", e.Reason, e.Step, e.Error))
+	if e.Error != "" { // without the text: the program that gets the error prints it
+		return c.print(red, fmt.Sprintf("%s after step %d", e.Reason, e.Step))
 	}
 	l := &c.line
 	l.b = c.t.paint(l.b[:0], green, e.Reason)
