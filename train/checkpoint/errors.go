@@ -10,18 +10,18 @@ import (
 )
 
 var (
-	// ErrNone says that the store holds no checkpoint at all: a new run.
+	// ErrNone means that the store has no checkpoint at all: a new run.
 	ErrNone = errors.New("no checkpoint")
-	// ErrNoSpace says that the disk or the quota is full. Training can go on.
+	// ErrNoSpace means that the disk or the quota is full. Training can continue.
 	ErrNoSpace = errors.New("no space left")
-	// ErrDamaged says that the contents of a checkpoint are not what was saved.
+	// ErrDamaged means that the contents of a checkpoint are not those that were saved.
 	ErrDamaged = errors.New("damaged")
 )
 
-// SaveError is why a checkpoint was not saved. The older checkpoints are as they were, so training can go on.
+// SaveError explains why a checkpoint was not saved. The older checkpoints are untouched, so training can continue.
 type SaveError struct {
 	Step int64
-	Dir  string // where it should have gone
+	Dir  string // intended directory
 	Err  error
 }
 
@@ -35,7 +35,7 @@ func (e *SaveError) Error() string {
 
 func (e *SaveError) Unwrap() error { return e.Err }
 
-// named gives the errors of a full disk their common name.
+// named wraps full-disk errors in ErrNoSpace.
 func named(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)
@@ -47,13 +47,14 @@ func damaged(format string, a ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, a...))
 }
 
-// passing says whether an error is of the system and may be over in a moment: the medium, the network or the server did not answer. What is there is not known then.
+// passing reports whether an error of the system may be temporary: the medium, the network or the server did not answer. The contents are then
+// unknown.
 func passing(err error) bool {
 	var no syscall.Errno
 	return errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission)
 }
 
-// again does what reads once more, and a third time, after an error that may pass.
+// again repeats a read once more, and a third time, after an error that may be temporary.
 func again(read func() error) error {
 	err := read()
 	for wait := 20 * time.Millisecond; err != nil && passing(err) && wait < 200*time.Millisecond; wait *= 5 {
@@ -63,7 +64,7 @@ func again(read func() error) error {
 	return err
 }
 
-// unreadable tells what is gone or cut off, which is damage, from what the system will not give just now.
+// unreadable distinguishes missing or truncated files, which are damage, from temporary failures of the system.
 func unreadable(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return damaged("%s: %w", name, err)

@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 )
 
-// EvaluationFile holds, beside the files of the manifest, what an evaluation of the checkpoint's weights came to. It is written after the checkpoint was
-// committed, so that an evaluation which fails, or is killed, costs no training.
+// EvaluationFile holds, next to the files of the manifest, the result of an evaluation of the checkpoint's weights. It is written after the
+// checkpoint was committed, so that an evaluation that fails, or is killed, loses no training.
 const EvaluationFile = "evaluation.json"
 
-// evaluation is the contents of the file. Of is the manifest's checksum of itself: a file that was copied to another checkpoint says nothing.
+// evaluation is the contents of the file. Of is the manifest's self-checksum: a file copied to another checkpoint is ignored.
 type evaluation struct {
 	Format  int                `json:"format"`
 	Of      string             `json:"of"`
-	Metrics map[string]float64 `json:"metrics"` // those that are finite
+	Metrics map[string]float64 `json:"metrics"` // finite ones only
 }
 
-// Evaluated adds the metrics of an evaluation to a checkpoint that was saved before. Load gives them as State.Metrics.
+// Evaluated adds the metrics of an evaluation to a saved checkpoint. Load returns them as State.Metrics.
 func (s *Store) Evaluated(ctx context.Context, name string, metrics map[string]float64) error {
 	m, err := s.manifest(name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) Evaluated(ctx context.Context, name string, metrics map[string]f
 	return nil
 }
 
-// evaluated reads what Evaluated wrote; nil where there is nothing that holds for this checkpoint. A file that is missing, torn, foreign or unreadable costs a
+// evaluated reads what Evaluated wrote; nil if nothing valid for this checkpoint exists. A file that is missing, torn, foreign or unreadable costs a
 // second evaluation, never the checkpoint.
 func (s *Store) evaluated(name string, m Manifest) map[string]float64 {
 	raw, err := s.readSmall(filepath.Join(s.root, name, EvaluationFile))

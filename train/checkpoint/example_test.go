@@ -51,6 +51,6 @@ func Example() {
 	// Output:
 	// a new run
 	// saved step-00001000
-	// continuing from checkpoint step-00001000
+	// resuming from checkpoint step-00001000
 	// [1 2 3] <nil>
 }

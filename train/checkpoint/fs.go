@@ -8,22 +8,21 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// FS is what the store needs of a file system. Names are paths of the host. OS is the real one; package faultfs has one
-// that crashes.
+// FS is what the store needs from a file system. Names are paths of the host. OS is the real one; package faultfs has one that crashes.
 type FS interface {
 	MkdirAll(dir string) error
-	// Create makes an empty file, in place of any that is there.
+	// Create makes an empty file, replacing any existing one.
 	Create(name string) (File, error)
 	Open(name string) (Source, error)
-	// Rename is atomic, and to does not exist or is a file.
+	// Rename is atomic; to does not exist or is a file.
 	Rename(from, to string) error
-	// RemoveAll removes a file or a directory with all in it; nothing there is no error.
+	// RemoveAll removes a file or a directory with its contents; it is not an error if there is nothing.
 	RemoveAll(name string) error
-	// ReadDir lists the names in a directory; the error of one that is not there is fs.ErrNotExist.
+	// ReadDir lists the names in a directory; if it does not exist, the error is fs.ErrNotExist.
 	ReadDir(dir string) ([]string, error)
 	// SyncDir makes the entries of a directory durable.
 	SyncDir(dir string) error
-	// Free is the number of bytes that may still be written below dir, or -1 where that is not known.
+	// Free is the number of bytes available below dir, or -1 if unknown.
 	Free(dir string) (int64, error)
 }
 
@@ -41,7 +40,7 @@ type Source interface {
 	Size() int64
 }
 
-// OS is the file system of the machine.
+// OS is the real file system.
 type OS struct{}
 
 var _ FS = OS{}
@@ -81,7 +80,7 @@ func (OS) Open(name string) (Source, error) {
 
 // ReadDir lists names.
 func (OS) ReadDir(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir) // which does not wait for a pipe
+	entries, err := os.ReadDir(dir) // does not block on a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -101,5 +100,5 @@ func (OS) SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Free asks the system.
+// Free returns the free bytes that the system reports.
 func (OS) Free(dir string) (int64, error) { return free(dir) }

@@ -1,7 +1,7 @@
 package checkpoint
 
-// Guard is a file system that asks before everything that changes it; an answer that is an error becomes the operation's. A store on it stops in the
-// middle of a save, before the commit and before rotation, when somebody else has become the owner of its directory.
+// Guard is a file system that calls check before every operation that changes it; an error of check becomes the operation's error. A store on it
+// stops in the middle of a save, before the commit and before rotation, when another process has become the owner of its directory.
 func Guard(fs FS, ask func() error) FS { return &guarded{fs, ask} }
 
 type guarded struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// Checkpoint is an open checkpoint whose every byte agreed with its manifest when it was opened.
+// Checkpoint is an open checkpoint; when it was opened, every byte matched its manifest.
 type Checkpoint struct {
 	Info
 	State    State
@@ -23,7 +23,7 @@ type Checkpoint struct {
 	sources  []Source
 }
 
-// File is a file of tensors, or nil where the checkpoint has none of that name.
+// File is a file of tensors, or nil if the checkpoint has none of that name.
 func (c *Checkpoint) File(name string) *safetensors.File { return c.files[name] }
 
 // Close closes the files.
@@ -36,9 +36,9 @@ func (c *Checkpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// Report says how Latest came to its choice.
+// Report explains how Latest made its choice.
 type Report struct {
-	Chosen  string // name, "" where there was nothing to choose
+	Chosen  string // name, "" if there was nothing to choose
 	Step    int64
 	Skipped []Skipped // newer ones that could not be used
 }
@@ -49,10 +49,10 @@ type Skipped struct {
 	Reason error
 }
 
-// FellBack says whether a newer checkpoint was passed over: worth a warning.
+// FellBack reports whether a newer checkpoint was skipped, which is worth a warning.
 func (r Report) FellBack() bool { return len(r.Skipped) > 0 }
 
-// String is the report for the log, a line for each checkpoint that was passed over.
+// String is the report for the log, with one line for each skipped checkpoint.
 func (r Report) String() string {
 	var b strings.Builder
 	for _, s := range r.Skipped {
@@ -60,32 +60,32 @@ func (r Report) String() string {
 	}
 	switch {
 	case r.Chosen == "":
-		b.WriteString("no checkpoint to continue from")
+		b.WriteString("no checkpoint to resume from")
 	case r.FellBack():
 		fmt.Fprintf(&b, "falling back to checkpoint %s", r.Chosen)
 	default:
-		fmt.Fprintf(&b, "continuing from checkpoint %s", r.Chosen)
+		fmt.Fprintf(&b, "resuming from checkpoint %s", r.Chosen)
 	}
 	return b.String()
 }
 
-// Latest opens the newest checkpoint that verifies. The error is ErrNone where there is none at all; where there are some but none can be
-// used it is another one, so that a run is never begun anew by accident.
+// Latest opens the newest checkpoint that verifies. If there is none at all, the error is ErrNone; if there are some but none can be used, it is
+// another error, so that a run never starts over by accident.
 func (s *Store) Latest(ctx context.Context) (*Checkpoint, Report, error) {
 	c, r, err := s.latest(ctx)
 	for range 3 {
 		if !errors.Is(err, errGone) {
 			break
 		}
-		c, r, err = s.latest(ctx) // a run under way has rotated: what is there now is newer
+		c, r, err = s.latest(ctx) // a running job has rotated: what is there now is newer
 	}
 	return c, r, err
 }
 
-// errGone says that a checkpoint was removed while it was being opened.
+// errGone means that a checkpoint was removed while it was being opened.
 var errGone = errors.New("it was removed meanwhile")
 
-// latest is Latest, once; the error is errGone where a checkpoint was removed under its hands.
+// latest is one attempt of Latest; the error is errGone if a checkpoint was removed meanwhile.
 func (s *Store) latest(ctx context.Context) (*Checkpoint, Report, error) {
 	var r Report
 	infos, err := s.List(ctx)
@@ -99,7 +99,7 @@ func (s *Store) latest(ctx context.Context) (*Checkpoint, Report, error) {
 		c, err := s.Load(ctx, in.Name)
 		if err == nil {
 			r.Chosen, r.Step = c.Name, c.Step
-			for _, in := range infos[i+1:] { // those without a readable manifest come last, but may have been newer
+			for _, in := range infos[i+1:] { // those without a readable manifest come last, but may be newer
 				if in.Serial == 0 && in.Step >= c.Step {
 					r.Skipped = append(r.Skipped, Skipped{in.Name, in.Err})
 				}
@@ -114,15 +114,22 @@ func (s *Store) latest(ctx context.Context) (*Checkpoint, Report, error) {
 		}
 		r.Skipped = append(r.Skipped, Skipped{in.Name, err})
 	}
-	return nil, r, fmt.Errorf("checkpoint: none of the %d in %s can be used:\n%s\nhint: restore one from a copy, or begin anew in another directory", len(infos), s.root, r)
+	return nil, r, fmt.Errorf(
+		"checkpoint: none of the %d checkpoints in %s can be used:\n%s\n"+
+			"hint: restore one from a copy, or start over in another directory",
+		len(infos),
+		s.root,
+		r,
+	)
 }
 
-// Load verifies and opens a certain checkpoint of the store.
+// Load verifies and opens the named checkpoint of the store.
 func (s *Store) Load(ctx context.Context, name string) (*Checkpoint, error) {
 	return s.load(ctx, name, true)
 }
 
-// Open is Load for a checkpoint that another process of the job has just verified: sizes, headers and the state are checked, but the tensors are not read for their checksums.
+// Open is like Load, for a checkpoint that another process of the job has just verified: sizes, headers and the state are checked, but the tensors
+// are not read to verify their checksums.
 func (s *Store) Open(ctx context.Context, name string) (*Checkpoint, error) {
 	return s.load(ctx, name, false)
 }
@@ -153,13 +160,13 @@ func (s *Store) load(ctx context.Context, name string, all bool) (*Checkpoint, e
 	return c, nil
 }
 
-// gone says whether the directory of a checkpoint is certainly not there.
+// gone reports whether the directory of a checkpoint certainly does not exist.
 func (s *Store) gone(name string) bool {
 	_, err := s.fs.ReadDir(filepath.Join(s.root, name))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// State reads what a certain checkpoint says about itself, without its tensors: they are neither opened nor verified.
+// State reads the state of the named checkpoint without its tensors, which are neither opened nor verified.
 func (s *Store) State(name string) (State, error) {
 	path := filepath.Join(s.root, name)
 	m, err := s.manifest(name)
@@ -173,7 +180,7 @@ func (s *Store) State(name string) (State, error) {
 	sum := sha256.Sum256(raw)
 	for _, e := range m.Files {
 		if e.Name == StateFile && e.SHA256 != hex.EncodeToString(sum[:]) {
-			return State{}, fmt.Errorf("checkpoint: %s: %w", path, damaged("%s does not have the contents that were saved", StateFile))
+			return State{}, fmt.Errorf("checkpoint: %s: %w", path, damaged("the contents of %s are not those that were saved", StateFile))
 		}
 	}
 	st, err := decodeState(raw)
@@ -183,7 +190,7 @@ func (s *Store) State(name string) (State, error) {
 	return st, nil
 }
 
-// have lists what there is, for messages.
+// have lists the checkpoints, for messages.
 func (s *Store) have(ctx context.Context) string {
 	infos, err := s.List(ctx)
 	if err != nil || len(infos) == 0 {
@@ -196,7 +203,7 @@ func (s *Store) have(ctx context.Context) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// open verifies one file and makes it a part of the checkpoint.
+// open verifies one file and adds it to the checkpoint.
 func (s *Store) open(ctx context.Context, c *Checkpoint, e Entry, sum bool) error {
 	var src Source
 	err := again(func() (err error) {
@@ -225,7 +232,7 @@ func (s *Store) open(ctx context.Context, c *Checkpoint, e Entry, sum bool) erro
 			return err
 		}
 		if c.State.Step != c.Step {
-			return damaged("%s is of step %d", e.Name, c.State.Step)
+			return damaged("%s belongs to step %d", e.Name, c.State.Step)
 		}
 	case strings.HasSuffix(e.Name, ".safetensors"):
 		f, err := safetensors.New(filepath.Join(c.Path, e.Name), src, e.Size)
@@ -240,7 +247,7 @@ func (s *Store) open(ctx context.Context, c *Checkpoint, e Entry, sum bool) erro
 	return nil
 }
 
-// verify reads a file once against its size and checksum.
+// verify reads a file once and checks its size and checksum.
 func verify(ctx context.Context, src Source, e Entry) error {
 	if src.Size() != e.Size {
 		return damaged("%s has %d bytes, the manifest says %d", e.Name, src.Size(), e.Size)
@@ -263,7 +270,7 @@ func verify(ctx context.Context, src Source, e Entry) error {
 		}
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != e.SHA256 {
-		return damaged("%s does not have the contents that were saved (sha256 %.12s…, the manifest says %.12s…)", e.Name, got, e.SHA256)
+		return damaged("the contents of %s are not those that were saved (sha256 %.12s…, the manifest says %.12s…)", e.Name, got, e.SHA256)
 	}
 	return nil
 }

@@ -18,11 +18,11 @@ const (
 	ManifestFile  = "MANIFEST.json"
 )
 
-// Manifest says what a checkpoint consists of. A directory without a sound one is no checkpoint.
+// Manifest lists the files of a checkpoint. A directory without a valid one is not a checkpoint.
 type Manifest struct {
 	Format int       `json:"format"`
 	Step   int64     `json:"step"`
-	Serial int64     `json:"serial"` // rises with every commit to the store
+	Serial int64     `json:"serial"` // increases with every commit to the store
 	Time   time.Time `json:"time"`
 	Files  []Entry   `json:"files"`
 	Self   string    `json:"self"` // SHA-256 of the manifest with this field empty
@@ -35,7 +35,7 @@ type Entry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Bytes is the size of all files together.
+// Bytes is the total size of all files.
 func (m Manifest) Bytes() int64 {
 	n := int64(0)
 	for _, e := range m.Files {
@@ -53,7 +53,7 @@ func (m Manifest) encode() ([]byte, error) {
 	return append(raw, '\n'), err
 }
 
-// sum is what Self should be. It guards what no file's checksum does: which checkpoint is the newest.
+// sum is the expected value of Self. It guards what no file's checksum does: which checkpoint is the newest.
 func (m Manifest) sum() (string, error) {
 	m.Self = ""
 	raw, err := json.Marshal(m)
@@ -70,10 +70,10 @@ func decodeManifest(raw []byte, step int64) (Manifest, error) {
 		return m, err
 	}
 	if self, err := m.sum(); err != nil || self != m.Self {
-		return m, damaged("%s does not have the contents that were saved", ManifestFile)
+		return m, damaged("the contents of %s are not those that were saved", ManifestFile)
 	}
 	if m.Step != step {
-		return m, damaged("%s is of step %d", ManifestFile, m.Step)
+		return m, damaged("%s has step %d", ManifestFile, m.Step)
 	}
 	if !slices.ContainsFunc(m.Files, func(e Entry) bool { return e.Name == StateFile }) {
 		return m, damaged("%s does not list %s", ManifestFile, StateFile)
@@ -94,7 +94,7 @@ func decodeManifest(raw []byte, step int64) (Manifest, error) {
 	return m, nil
 }
 
-// checkName allows plain file names only: a manifest must not reach outside its directory.
+// checkName allows only plain file names: a manifest must not refer to files outside its directory.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || name != filepath.Base(name) || !filepath.IsLocal(name) {
 		return fmt.Errorf("%q is not a plain file name", name)

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 )
 
-// Prune removes all but the newest checkpoints, as many as the store keeps, and returns the names of what it removed. A checkpoint that is damaged, as far as is
-// known, does not count among the kept; it goes too once there are enough good ones. One that cannot be read for another reason stays. Save calls it.
+// Prune removes all but the newest checkpoints, as many as the store keeps, and returns the names of the removed ones. A checkpoint known to be
+// damaged does not count as kept; it is removed too once there are enough good ones. One that cannot be read for another reason stays. Save calls
+// Prune.
 func (s *Store) Prune(ctx context.Context) ([]string, error) {
 	if s.keep == 0 {
 		return nil, nil
@@ -35,7 +36,7 @@ func (s *Store) Prune(ctx context.Context) ([]string, error) {
 			continue
 		}
 		if in.Err != nil && !errors.Is(in.Err, ErrDamaged) {
-			continue // of a newer format, or not readable just now: not ours to judge
+			continue // of a newer format, or temporarily unreadable: keep it
 		}
 		if err := s.remove(in.Name); err != nil {
 			errs = append(errs, fmt.Errorf("remove %s: %w", in.Path, err))
@@ -46,8 +47,7 @@ func (s *Store) Prune(ctx context.Context) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// remove takes the name away first, in one operation: a removal that a crash cuts short then leaves no half checkpoint, only
-// something to sweep.
+// remove first moves the name away, in one operation: a removal that a crash cuts short then leaves no half checkpoint, only a leftover to sweep.
 func (s *Store) remove(name string) error {
 	path := filepath.Join(s.root, name)
 	if err := s.fs.RemoveAll(path + ".tmp"); err != nil {

@@ -2,15 +2,14 @@ package checkpoint
 
 import "sync/atomic"
 
-// Pulse watches the operations of a file system, so that somebody who waits for a save or a load can be told from outside whether it lives: an
-// operation that has ended is progress, and one under way is in the hands of the system, which may take minutes for a sync.
-// The zero value is ready.
+// Pulse watches the operations of a file system, so that a process that waits for a save or a load can be told whether it progresses: an operation
+// that has ended is progress; one under way is up to the system, which may take minutes for a sync. The zero value is ready to use.
 type Pulse struct {
 	under, ended atomic.Int64
-	seen         atomic.Int64 // ended, when Beats was last called
+	seen         atomic.Int64 // value of ended when Beats was last called
 }
 
-// Beats says whether an operation is under way or has ended since the last call.
+// Beats reports whether an operation is under way or has ended since the last call.
 func (p *Pulse) Beats() bool {
 	n := p.ended.Load()
 	return p.under.Load() > 0 || p.seen.Swap(n) != n
@@ -19,7 +18,7 @@ func (p *Pulse) Beats() bool {
 // Watch is fs with its operations watched.
 func (p *Pulse) Watch(fs FS) FS { return &watched{fs, p} }
 
-// op begins an operation; the function that it gives ends it.
+// op begins an operation; the returned function ends it.
 func (p *Pulse) op() func() {
 	p.under.Add(1)
 	return func() { p.ended.Add(1); p.under.Add(-1) }

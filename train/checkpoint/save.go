@@ -13,16 +13,16 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// Content is what goes into a checkpoint.
+// Content is the contents of a checkpoint.
 type Content struct {
 	State State
 	Files []TensorFile
-	// Beside are small files by name that explain the others to other programs, such as config.json.
+	// Beside holds small files, by name, that explain the others to other programs, such as config.json.
 	Beside map[string][]byte
 }
 
-// TensorFile is one safetensors file. Data is called once for each tensor, in the order of the file, and writes its bytes: little-endian,
-// row-major, in pieces if it likes, so the model need never be in memory twice.
+// TensorFile is one safetensors file. Data is called once for each tensor, in the order of the file, and writes its bytes (little-endian, row-major),
+// optionally in pieces, so the model never needs to be in memory twice.
 type TensorFile struct {
 	Name     string
 	Tensors  []safetensors.Tensor
@@ -30,16 +30,15 @@ type TensorFile struct {
 	Data     func(t safetensors.Tensor, w io.Writer) error
 }
 
-// Saved tells of a checkpoint that was committed.
+// Saved describes a committed checkpoint.
 type Saved struct {
 	Info
 	Took    time.Duration
-	Removed []string // names of those that were rotated out
-	Warning error    // what went wrong after the commit (pointer, rotation); the checkpoint is safe all the same
+	Removed []string // names of rotated-out checkpoints
+	Warning error    // failure after the commit (pointer, rotation); the checkpoint itself is safe
 }
 
-// Save writes a checkpoint and then rotates. On error (a *SaveError) the older checkpoints are as they were. A cancelled ctx stops it between two
-// writes.
+// Save writes a checkpoint and then rotates. On error (a *SaveError) the older checkpoints are untouched. Cancelling ctx stops it between two writes.
 func (s *Store) Save(ctx context.Context, c Content) (Saved, error) {
 	begin := time.Now()
 	info, err := s.save(ctx, c)
@@ -58,7 +57,7 @@ func (s *Store) Save(ctx context.Context, c Content) (Saved, error) {
 	return out, nil
 }
 
-// save does everything up to the commit. The order of its operations is what the promises of the package rest on.
+// save does everything up to the commit. The guarantees of the package depend on the order of its operations.
 func (s *Store) save(ctx context.Context, c Content) (Info, error) {
 	state, err := c.State.encode()
 	if err != nil {
@@ -79,7 +78,7 @@ func (s *Store) save(ctx context.Context, c Content) (Info, error) {
 	tmp := final + ".tmp"
 	m := Manifest{Format: Format, Step: c.State.Step, Serial: serial, Time: time.Now().UTC().Truncate(time.Second)}
 	if err := s.fill(ctx, tmp, c, state, &m); err != nil {
-		s.fs.RemoveAll(tmp) // gives the space back at once; what remains is swept by the next Save
+		s.fs.RemoveAll(tmp) // frees the space at once; the next Save sweeps what remains
 		return Info{}, err
 	}
 	if err := s.fs.Rename(tmp, final); err != nil {
@@ -130,7 +129,7 @@ func (s *Store) fill(ctx context.Context, dir string, c Content, state []byte, m
 		return err
 	}
 	if _, err := decodeManifest(raw, m.Step); err != nil {
-		return err // two files of one name, say
+		return err // for example two files with the same name
 	}
 	_, err = s.write(ctx, filepath.Join(dir, ManifestFile), func(w io.Writer) error { _, err := w.Write(raw); return err })
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *Store) point(name string) error {
 	return nil
 }
 
-// next is the serial number of the next commit and a name that is free.
+// next returns the serial number of the next commit and an unused name.
 func (s *Store) next(ctx context.Context, step int64) (int64, string, error) {
 	infos, err := s.List(ctx)
 	if err != nil {
@@ -171,7 +170,7 @@ func (s *Store) next(ctx context.Context, step int64) (int64, string, error) {
 	for _, in := range infos {
 		serial = max(serial, in.Serial+1)
 		if in.Serial == 0 && !errors.Is(in.Err, ErrDamaged) {
-			// It could not be read, and may be newer than what could be. Whatever its number is, the next must be above it.
+			// It could not be read, and may be newer than those that could. Whatever its number, the next must be higher.
 			skip += 1 << 20
 		}
 		if st, n, _ := parseName(in.Name); st == step {

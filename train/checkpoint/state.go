@@ -11,10 +11,10 @@ import (
 	"github.com/gotrain/gotrain/optim"
 )
 
-// Format is the version of the layout of checkpoints that this package writes. It reads this one and older ones.
+// Format is the version of the checkpoint layout that this package writes. It reads this version and older ones.
 const Format = 1
 
-// State is what a training is besides its tensors. Everything that decides about the coming steps must be in it or be computed from it.
+// State is the state of a training run besides its tensors. Everything that affects later steps must be in it or be computed from it.
 type State struct {
 	Format  int       `json:"format"` // set by Save
 	Version string    `json:"version"`
@@ -23,31 +23,32 @@ type State struct {
 	Step    int64 `json:"step"`    // optimizer steps done
 	Epoch   int64 `json:"epoch"`   // epochs done
 	Samples int64 `json:"samples"` // samples seen by all ranks together
-	// DataSamples is the number of samples of the data set, by which a place in an epoch is found again in a larger or smaller one; 0: not known.
+	// DataSamples is the number of samples of the data set, used to map a position in an epoch to a larger or smaller data set; 0: unknown.
 	DataSamples int64 `json:"data_samples,omitempty"`
 
-	OptimizerSteps int64             `json:"optimizer_steps"` // those that were not skipped
+	OptimizerSteps int64             `json:"optimizer_steps"` // without skipped steps
 	Scaler         optim.ScalerState `json:"scaler"`
-	Sampler        json.RawMessage   `json:"sampler,omitempty"` // place in the data, as package data writes it
+	Sampler        json.RawMessage   `json:"sampler,omitempty"` // position in the data, as package data writes it
 	RNG            map[string]string `json:"rng,omitempty"`     // state of every generator that is not a function of seed and step
 
-	// Classes are the names of the classes by label, where the data have such names: what the outputs of the model mean.
+	// Classes are the names of the classes by label, if the data have such names: the meaning of the model's outputs.
 	Classes []string `json:"classes,omitempty"`
 
 	World        int `json:"world"` // ranks
 	MicroBatch   int `json:"micro_batch"`
 	Accumulation int `json:"accumulation"`
 
-	// Settings are what decides about the numbers, by name, so that a run that resumes with others can say which.
+	// Settings are the settings that affect results, by name, so that a resumed run can report those that changed.
 	Settings map[string]string `json:"settings,omitempty"`
 	// Fingerprints name what must be equal for an exact resume: "model", "buckets", "data", ….
-	Fingerprints map[string]string  `json:"fingerprints,omitempty"`
-	Recipe       string             `json:"recipe,omitempty"`  // as resolved and run
-	Metrics      map[string]float64 `json:"metrics,omitempty"` // of an evaluation of these weights, those that are finite; Load takes them from EvaluationFile where that exists
-	// EvaluationDue says that an evaluation of these weights was due when they were saved; it comes after the save, so it may be missing.
+	Fingerprints map[string]string `json:"fingerprints,omitempty"`
+	Recipe       string            `json:"recipe,omitempty"` // fully resolved
+	// Metrics are the finite results of an evaluation of these weights; Load prefers those in EvaluationFile.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// EvaluationDue means that an evaluation of these weights was due when they were saved; it follows the save, so it may be missing.
 	EvaluationDue bool `json:"evaluation_due,omitempty"`
 
-	// Extra is for state of consumers that this package does not know.
+	// Extra is for state of callers that this package does not know.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
@@ -60,13 +61,13 @@ func (s State) encode() ([]byte, error) {
 	if s.Step < 0 || s.Epoch < 0 {
 		return nil, fmt.Errorf("step %d and epoch %d must not be negative", s.Step, s.Epoch)
 	}
-	// JSON has no NaN, and a diverged metric must not cost the checkpoint.
+	// JSON has no NaN, and a diverged metric must not lose the checkpoint.
 	s.Metrics = finite(s.Metrics)
 	raw, err := json.MarshalIndent(s, "", "  ")
 	return append(raw, '\n'), err
 }
 
-// finite is a copy without the numbers that JSON cannot hold.
+// finite returns a copy without the numbers that JSON cannot represent.
 func finite(metrics map[string]float64) map[string]float64 {
 	metrics = maps.Clone(metrics)
 	maps.DeleteFunc(metrics, func(_ string, v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
@@ -92,7 +93,8 @@ func checkFormat(file string, format int) error {
 		return errors.New(file + ": no format number")
 	}
 	if format > Format {
-		return fmt.Errorf("%s: format %d is newer than the %d that this program reads\nhint: use the version of gotrain that wrote it, or a later one", file, format, Format)
+		return fmt.Errorf("%s: format %d is newer than the %d that this program reads\nhint: use the version of gotrain that wrote it, or a later one",
+			file, format, Format)
 	}
 	return nil
 }

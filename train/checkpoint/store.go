@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Store is a directory of checkpoints. It is not safe for concurrent use, and one process writes at a time.
+// Store is a directory of checkpoints. It is not safe for concurrent use, and only one process may write at a time.
 type Store struct {
 	fs     FS
 	root   string
@@ -23,8 +23,8 @@ type Store struct {
 	broken map[string]error // found damaged by this process
 }
 
-// New gives the store at root, which need not exist yet. keep is how many checkpoints rotation leaves; it is at least 2, so that a
-// damaged newest one is never the only one; 0 keeps all.
+// New returns the store at root, which need not exist yet. keep is the number of checkpoints that rotation keeps; it is at least 2, so that a damaged
+// newest one is never the only one; 0 keeps all.
 func New(fs FS, root string, keep int) *Store {
 	if keep > 0 {
 		keep = max(keep, 2)
@@ -35,7 +35,7 @@ func New(fs FS, root string, keep int) *Store {
 // Root is the directory.
 func (s *Store) Root() string { return s.root }
 
-// Info is what is known of a checkpoint without reading its tensors.
+// Info is what is known about a checkpoint without reading its tensors.
 type Info struct {
 	Name   string // "step-00001000"
 	Path   string
@@ -43,7 +43,7 @@ type Info struct {
 	Serial int64
 	Time   time.Time
 	Bytes  int64
-	Err    error // why it cannot be used, as far as manifest and file sizes tell
+	Err    error // why it cannot be used, judging from manifest and file sizes
 }
 
 var (
@@ -60,7 +60,7 @@ func nameOf(step int64, again int) string {
 	return fmt.Sprintf("step-%08d", step)
 }
 
-// parseName is the inverse of nameOf; ok is false for what is no checkpoint.
+// parseName is the inverse of nameOf; ok is false if the name is not a checkpoint's.
 func parseName(name string) (step int64, again int, ok bool) {
 	m := nameRE.FindStringSubmatch(name)
 	if m == nil {
@@ -74,7 +74,7 @@ func parseName(name string) (step int64, again int, ok bool) {
 	return step, again, true
 }
 
-// names lists what is in the root; a root that is not there is empty.
+// names lists the root; a missing root is empty.
 func (s *Store) names() ([]string, error) {
 	names, err := s.fs.ReadDir(s.root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +84,7 @@ func (s *Store) names() ([]string, error) {
 	return names, nil
 }
 
-// List tells of all checkpoints, the one committed last first; those without a readable manifest come after the good ones, by step.
+// List describes all checkpoints, the one committed last first; those without a readable manifest follow the good ones, by step.
 func (s *Store) List(ctx context.Context) ([]Info, error) {
 	names, err := s.names()
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *Store) checkSize(name string, e Entry) error {
 	}
 	defer f.Close()
 	if f.Size() != e.Size {
-		return damaged("%s has %d bytes, the manifest says %d", e.Name, f.Size(), e.Size)
+		return damaged("%s has %d bytes, but the manifest says %d", e.Name, f.Size(), e.Size)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (s *Store) checkSize(name string, e Entry) error {
 func (s *Store) manifest(name string) (Manifest, error) {
 	step, _, ok := parseName(name)
 	if !ok {
-		return Manifest{}, fmt.Errorf("%q is not the name of a checkpoint, such as %s", name, nameOf(1000, 1))
+		return Manifest{}, fmt.Errorf("%q is not a checkpoint name such as %s", name, nameOf(1000, 1))
 	}
 	var raw []byte
 	err := again(func() (err error) {
@@ -162,10 +162,10 @@ func (s *Store) manifest(name string) (Manifest, error) {
 	return decodeManifest(raw, step)
 }
 
-// maxSmall is more than a manifest or a state with its recipe can have.
+// maxSmall is larger than any manifest, or any state with its recipe.
 const maxSmall = 64 << 20
 
-// readSmall reads a file of which it is known that it is small.
+// readSmall reads a file that is known to be small.
 func (s *Store) readSmall(path string) ([]byte, error) {
 	f, err := s.fs.Open(path)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Store) readSmall(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	if f.Size() > maxSmall {
-		return nil, fmt.Errorf("%d bytes are more than the limit of %d", f.Size(), int64(maxSmall))
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d", f.Size(), int64(maxSmall))
 	}
 	raw := make([]byte, f.Size())
 	n, err := f.ReadAt(raw, 0)
@@ -183,5 +183,5 @@ func (s *Store) readSmall(path string) ([]byte, error) {
 	case err == nil || errors.Is(err, io.EOF):
 		return nil, io.ErrUnexpectedEOF
 	}
-	return nil, err // the system did not give it: that says nothing about what is there
+	return nil, err // a read error says nothing about the contents
 }

@@ -75,7 +75,8 @@ func TestDamagedOneDoesNotCount(t *testing.T) {
 	c, r, err := s.Latest(ctx)
 	must(t, err)
 	check(t, c, 1, "run1")
-	want := "checkpoint step-00000002 cannot be used: checkpoint: /runs/x/checkpoints/step-00000002: damaged: model.safetensors does not have the contents that were saved"
+	want := "checkpoint step-00000002 cannot be used: checkpoint: /runs/x/checkpoints/step-00000002: damaged: the contents of " +
+		"model.safetensors are not those that were saved"
 	if got := r.String(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\nfalling back to checkpoint step-00000001") {
 		t.Errorf("report is\n%s", got)
 	}
@@ -152,7 +153,8 @@ func TestNewerFormatIsLeftAlone(t *testing.T) {
 func TestLoadNamesWhatThereIs(t *testing.T) {
 	s := save(t, faultfs.New(), 1, 2)
 	_, err := s.Load(ctx, "step-00000007")
-	if err == nil || !strings.Contains(err.Error(), "there is no /runs/x/checkpoints/step-00000007") || !strings.Contains(err.Error(), "there are step-00000002, step-00000001") {
+	if err == nil || !strings.Contains(err.Error(), "there is no /runs/x/checkpoints/step-00000007") ||
+		!strings.Contains(err.Error(), "there are step-00000002, step-00000001") {
 		t.Errorf("error %v", err)
 	}
 	for _, bad := range []string{"../x", "latest", "step-1", ""} {
@@ -220,7 +222,9 @@ func TestStateRoundTrip(t *testing.T) {
 	got, _, err := s.Latest(ctx)
 	must(t, err)
 	st := got.State
-	if st.Epoch != 2 || st.Samples != 99 || st.OptimizerSteps != 6 || st.World != 4 || st.RNG["dropout"] != "17" || st.Scaler != c.State.Scaler || st.Format != checkpoint.Format || st.Time.IsZero() {
+	if st.Epoch != 2 || st.Samples != 99 || st.OptimizerSteps != 6 || st.World != 4 || st.RNG["dropout"] != "17" || st.Scaler != c.State.Scaler ||
+		st.Format != checkpoint.Format ||
+		st.Time.IsZero() {
 		t.Errorf("state is %+v", st)
 	}
 	if v, ok := st.Metrics["loss"]; ok || st.Metrics["top1"] != 0.5 {

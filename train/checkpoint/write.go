@@ -17,7 +17,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// tee writes to a file and its checksum.
+// tee writes to a file and updates its checksum.
 type tee struct {
 	ctx context.Context
 	f   File
@@ -35,7 +35,7 @@ func (t *tee) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// write makes one durable file and says what is in it.
+// write makes one durable file and returns its manifest entry.
 func (s *Store) write(ctx context.Context, path string, fill func(io.Writer) error) (e Entry, err error) {
 	f, err := s.fs.Create(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) write(ctx context.Context, path string, fill func(io.Writer) err
 	return Entry{Size: t.n, SHA256: hex.EncodeToString(t.sum.Sum(nil))}, nil
 }
 
-// Prepare makes the root and what leads to it, durably. Save does it too; it is for who needs the directory earlier.
+// Prepare makes the root and its parents, durably. Save does so too; Prepare is for callers that need the directory earlier.
 func (s *Store) Prepare() error {
 	var made []string
 	for dir := s.root; ; dir = filepath.Dir(dir) {
@@ -83,7 +83,7 @@ func (s *Store) Prepare() error {
 	return nil
 }
 
-// sweep removes what a crash left. It must not stop a save: what cannot be removed is found again next time.
+// sweep removes what a crash left. It must not stop a save: the next one retries what cannot be removed.
 func (s *Store) sweep() {
 	names, err := s.names()
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Store) sweep() {
 	}
 }
 
-// checkFree compares what the checkpoint will take with what there is, so that a disk is not filled to the brim first.
+// checkFree compares the size of the checkpoint with the free space, so that a save does not first fill the disk.
 func (s *Store) checkFree(c Content, state []byte) error {
 	need := int64(len(state)) + 64<<10 // manifest, pointer, directory blocks
 	for _, f := range c.Files {
@@ -109,10 +109,10 @@ func (s *Store) checkFree(c Content, state []byte) error {
 	need += need / 50 // blocks of the file system
 	have, err := s.fs.Free(s.root)
 	if err != nil || have < 0 {
-		return nil // not known; the writes will tell
+		return nil // unknown: the writes will fail if it is full
 	}
 	if have < need {
-		return fmt.Errorf("%w: it takes %s, and %s are free", ErrNoSpace, amount.Bytes(need), amount.Bytes(have))
+		return fmt.Errorf("%w: it takes %s, but %s are free", ErrNoSpace, amount.Bytes(need), amount.Bytes(have))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
-// ErrCrash is the error of every operation once the power is gone.
+// ErrCrash is the error of every operation after the power failure.
 var ErrCrash = errors.New("faultfs: the machine has crashed")
 
 // Op is an operation that changes something.
@@ -22,18 +22,18 @@ type Op struct {
 	N     int    // 1 is the first
 	Kind  string // "mkdir", "create", "write", "sync", "rename", "remove", "syncdir"
 	Path  string
-	Bytes int // of a write
+	Bytes int // length of a write
 }
 
 func (o Op) String() string { return fmt.Sprintf("%d %s %s", o.N, o.Kind, o.Path) }
 
 // FS is the file system. It implements checkpoint.FS and is not safe for concurrent use.
 type FS struct {
-	// Fault is asked before each operation; its error is what the operation fails with. A write that fails writes a part first.
+	// Fault is called before each operation; the operation fails with its error. A failing write writes a part first.
 	Fault func(Op) error
-	// ReadFault is asked before each reading operation ("open", "read", "readdir"); its error is what the operation fails with.
+	// ReadFault is called before each reading operation ("open", "read", "readdir"); the operation fails with its error.
 	ReadFault func(kind, path string) error
-	// FreeBytes is what Free answers; -1 (as New sets it) is "not known".
+	// FreeBytes is the result of Free; -1 (the default) means unknown.
 	FreeBytes int64
 	Trace     []Op // all operations so far
 
@@ -74,16 +74,16 @@ func newDir() *node {
 	return &node{dir: true, entries: map[string]*node{}, safe: map[string]*node{}}
 }
 
-// New is an empty file system.
+// New returns an empty file system.
 func New() *FS { return &FS{root: newDir(), FreeBytes: -1} }
 
-// CrashAt makes the n-th operation from now (1 is the next) the last, done in part.
+// CrashAt makes the n-th operation from now (1 is the next) the last, and completes it only in part.
 func (f *FS) CrashAt(n int, seed uint64) {
 	f.crashAt = len(f.Trace) + n
 	f.rng = rand.New(rand.NewPCG(seed, 1))
 }
 
-// step counts an operation and says how much of it is done: all (1), or a part and the error.
+// step counts an operation and returns how much of it to do: all (1), or a part and the error.
 func (f *FS) step(kind, path string, bytes int) (part float64, err error) {
 	if f.crashed {
 		return 0, ErrCrash
@@ -102,7 +102,7 @@ func (f *FS) step(kind, path string, bytes int) (part float64, err error) {
 	return 1, nil
 }
 
-// reading asks for the fault of an operation that changes nothing.
+// reading calls ReadFault for an operation that changes nothing.
 func (f *FS) reading(kind, path string) error {
 	if f.ReadFault == nil {
 		return nil
@@ -113,7 +113,7 @@ func (f *FS) reading(kind, path string) error {
 	return nil
 }
 
-// find walks to a node; nil where there is none.
+// find walks to a node; nil if it does not exist.
 func (f *FS) find(name string) *node {
 	n := f.root
 	for _, p := range split(name) {
@@ -242,7 +242,7 @@ func (f *FS) Rename(from, to string) error {
 	return err
 }
 
-// RemoveAll removes a tree, one entry after the other.
+// RemoveAll removes a tree, one entry at a time.
 func (f *FS) RemoveAll(name string) error {
 	if f.crashed {
 		return ErrCrash
@@ -299,7 +299,7 @@ func (f *FS) SyncDir(name string) error {
 	return err
 }
 
-// Free answers FreeBytes.
+// Free returns FreeBytes.
 func (f *FS) Free(string) (int64, error) { return f.FreeBytes, nil }
 
 type source struct {
@@ -345,7 +345,7 @@ func (f *FS) Open(name string) (checkpoint.Source, error) {
 	return source{f, name, n.data}, nil
 }
 
-// Corrupt changes the contents of a file behind everybody's back, durably.
+// Corrupt changes the contents of a file durably, without an operation.
 func (f *FS) Corrupt(name string, change func([]byte) []byte) error {
 	n := f.find(name)
 	if n == nil || n.dir {

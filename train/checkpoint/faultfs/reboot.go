@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Reboot is the file system as it may be after the power came back. Every seed is one possibility among those that the model
-// allows; seeds 0 and 1 are the extremes: nothing but what was synced, and everything.
+// Reboot returns the file system as it may be after power is restored. Every seed is one possibility among those that the model allows; seeds 0 and 1
+// are the extremes: only what was synced, and everything.
 func (f *FS) Reboot(seed uint64) *FS {
 	s := &survivor{seed: seed, rng: rand.New(rand.NewPCG(seed, 2)), done: map[*node]*node{}}
 	out := New()
@@ -18,7 +18,7 @@ func (f *FS) Reboot(seed uint64) *FS {
 type survivor struct {
 	seed uint64
 	rng  *rand.Rand
-	done map[*node]*node // a node may have two names when part of a rename's neighbourhood was lost
+	done map[*node]*node // a node may have two names if changes next to a rename were lost
 }
 
 func (s *survivor) keep(n *node) *node {
@@ -37,14 +37,14 @@ func (s *survivor) keep(n *node) *node {
 		c.apply(names)
 	}
 	out.entries = map[string]*node{}
-	for _, name := range slices.Sorted(maps.Keys(names)) { // in order, so that a seed is a seed
+	for _, name := range slices.Sorted(maps.Keys(names)) { // sorted, so that a seed is reproducible
 		out.entries[name] = s.keep(names[name])
 	}
 	out.safe = maps.Clone(out.entries)
 	return out
 }
 
-// choose says which changes of a directory made it.
+// choose decides which changes of a directory survive.
 func (s *survivor) choose(pending []change) []change {
 	switch s.mode() {
 	case 0:
@@ -63,7 +63,7 @@ func (s *survivor) choose(pending []change) []change {
 	return out
 }
 
-// contents says what is in a file of which a part was not synced.
+// contents decides the contents of a file that was partly not synced.
 func (s *survivor) contents(n *node) []byte {
 	from := len(n.durable)
 	if len(n.data) <= from {

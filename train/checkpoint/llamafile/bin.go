@@ -15,12 +15,12 @@ const (
 	binMagic   = 0x616b3432 // "ak42", of versions 1 and up
 	binHeader0 = 7 * 4
 	binHeader  = 256
-	binTheta   = 10000 // llama2.c rotates with this, whatever the file
-	binEps     = 1e-5  // and normalises with this
+	binTheta   = 10000 // llama2.c always rotates with this
+	binEps     = 1e-5  // and always normalises with this
 )
 
-// binOrder is the order of the tensors in the file: all layers of one, then all layers of the next. The cut is between what
-// version 0 keeps together and the newer ones do not: norms come first there.
+// binOrder is the order of the tensors in the file: one tensor of all layers, then the next of all layers. It is split because version 0 stores the
+// norms first, newer versions do not.
 var binOrder = map[int][]string{
 	0: {embedName, "input_layernorm.weight", "self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight", "self_attn.o_proj.weight",
 		"post_attention_layernorm.weight", "mlp.gate_proj.weight", "mlp.down_proj.weight", "mlp.up_proj.weight", "model.norm.weight", tables, headName},
@@ -28,10 +28,10 @@ var binOrder = map[int][]string{
 		"self_attn.v_proj.weight", "self_attn.o_proj.weight", "mlp.gate_proj.weight", "mlp.down_proj.weight", "mlp.up_proj.weight", headName},
 }
 
-// tables stands for the cosines and sines of the rotary embedding, which version 0 stores and its reader skips.
+// tables is the name of the rotary cosines and sines, which version 0 stores and its reader skips.
 const tables = "rotary tables"
 
-// binFile is a header that was read.
+// binFile is a parsed header.
 type binFile struct {
 	version int
 	cfg     llama.Config
@@ -39,7 +39,7 @@ type binFile struct {
 	start   int // of the data
 }
 
-// openBin opens a file of llama2.c.
+// openBin opens a llama2.c file.
 func openBin(path string) (Model, error) {
 	raw, unmap, err := safetensors.Map(path)
 	if err != nil {
@@ -61,26 +61,26 @@ func fromBin(raw []byte) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.checkSize(len(raw)); err != nil { // before there is a list of all tensors of all layers, which a header of 28 bytes can ask for
+	if err := h.checkSize(len(raw)); err != nil { // before listing all tensors of all layers, of which a 28-byte header can claim millions
 		return nil, err
 	}
 	m := &model{cfg: h.cfg, format: fmt.Sprintf("llama2c v%d", h.version), names: Names(h.cfg), tensors: map[string]tensor{}}
 	return m, m.place(h, raw)
 }
 
-// parseBin reads the header.
+// parseBin parses the header.
 func parseBin(raw []byte) (binFile, error) {
 	h := binFile{start: binHeader0}
 	if len(raw) < binHeader0 {
-		return h, fmt.Errorf("%w: %d bytes are less than a header of llama2.c", ErrNotLlama, len(raw))
+		return h, fmt.Errorf("%w: %d bytes are less than a llama2.c header", ErrNotLlama, len(raw))
 	}
 	at := 0
 	if binary.LittleEndian.Uint32(raw) == binMagic {
 		if len(raw) < binHeader {
-			return h, fmt.Errorf("%d bytes are less than the header of 256: the file is cut off", len(raw))
+			return h, fmt.Errorf("%d bytes are less than the header of 256 bytes: the file is truncated", len(raw))
 		}
 		if h.version = int(int32(binary.LittleEndian.Uint32(raw[4:]))); h.version != 1 && h.version != 2 {
-			return h, fmt.Errorf("version %d of llama2.c's format is not known, only 0, 1 and 2", h.version)
+			return h, fmt.Errorf("version %d of llama2.c's format is unknown, only 0, 1 and 2 are supported", h.version)
 		}
 		at, h.start = 8, binHeader
 	}
@@ -92,7 +92,7 @@ func parseBin(raw []byte) (binFile, error) {
 	tied := v[5] > 0
 	if h.version > 0 {
 		if raw[at] > 1 {
-			return h, fmt.Errorf("the flag of the shared classifier is %d, must be 0 or 1", raw[at])
+			return h, fmt.Errorf("the shared-classifier flag is %d, must be 0 or 1", raw[at])
 		}
 		tied = raw[at] == 1
 	} else if v[5] < 0 {
@@ -109,13 +109,13 @@ func parseBin(raw []byte) (binFile, error) {
 	return h, nil
 }
 
-// run is a stretch of the file: one tensor of one layer, or of none.
+// run is a contiguous part of the file: one tensor of one layer, or one outside the layers.
 type run struct {
 	param
 	layer, count int // count: values
 }
 
-// runs lists the stretches in the order of the file.
+// runs lists the parts in the order of the file.
 func runs(c llama.Config, version int) []run {
 	parts := map[string]part{}
 	for _, p := range before {
@@ -152,7 +152,7 @@ func runs(c llama.Config, version int) []run {
 	return out
 }
 
-// checkSize sees that the file ends where the last tensor does. All layers are alike, so the first tells of the others.
+// checkSize checks that the file ends where the last tensor does. All layers are alike, so the first stands for all.
 func (h binFile) checkSize(have int) error {
 	one := h
 	one.cfg.Layers = 1
@@ -171,16 +171,16 @@ func (h binFile) checkSize(have int) error {
 		want += n
 	}
 	if have != want {
-		what := "it is cut off"
+		what := "it is truncated"
 		if have > want {
-			what = "something is appended, or it is another version"
+			what = "it has trailing data, or is of another version"
 		}
-		return fmt.Errorf("the header (version %d) makes a file of %d bytes, it has %d: %s", h.version, want, have, what)
+		return fmt.Errorf("the header (version %d) implies a file of %d bytes, but it has %d: %s", h.version, want, have, what)
 	}
 	return nil
 }
 
-// place gives every tensor its bytes.
+// place assigns every tensor its bytes.
 func (m *model) place(h binFile, raw []byte) error {
 	list := runs(h.cfg, h.version)
 	if h.version == 2 {
@@ -203,7 +203,7 @@ func (m *model) place(h binFile, raw []byte) error {
 	return nil
 }
 
-// inFile marks rows that llama2.c, like Meta, has interleaved.
+// inFile marks rows that are interleaved in llama2.c's files, as in Meta's.
 func (m *model) inFile(r run, t tensor) tensor {
 	if r.heads > 0 {
 		t.pairs = m.cfg.Head()
@@ -211,8 +211,8 @@ func (m *model) inFile(r run, t tensor) tensor {
 	return t
 }
 
-// tableTheta says which theta the rotary tables of version 0 were made for. llama2.c itself does not read them, but its exporter fills them from the model,
-// so they tell of a model that llama2.c would rotate wrongly. Tables of zeros, as some writers leave them, say nothing.
+// tableTheta determines the theta for which the rotary tables of version 0 were made. llama2.c itself ignores them, but its exporter fills them from
+// the model, so they reveal a model that llama2.c would rotate wrongly. All-zero tables, as some writers leave them, say nothing.
 func tableTheta(raw []byte, c llama.Config) (float64, error) {
 	half, n := c.Head()/2, c.Context*c.Head()/2
 	at := func(i int) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))) }
@@ -225,7 +225,7 @@ func tableTheta(raw []byte, c llama.Config) (float64, error) {
 		}
 		return true
 	}
-	if c.Context < 2 || fits(binTheta) { // row 0 is the same for every theta
+	if c.Context < 2 || fits(binTheta) { // row 0 does not depend on theta
 		return binTheta, nil
 	}
 	zero := true
@@ -241,5 +241,6 @@ func tableTheta(raw []byte, c llama.Config) (float64, error) {
 			return theta, nil
 		}
 	}
-	return 0, errors.New("the rotary tables fit no theta without scaling\nhint: export it again in another format, for llama2.c would not rotate it as it was trained")
+	return 0, errors.New("the rotary tables match no theta without scaling\n" +
+		"hint: export the model in another format, because llama2.c would not rotate it as in training")
 }

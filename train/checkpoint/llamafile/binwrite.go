@@ -11,17 +11,17 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// writeBin makes version 0 of llama2.c's file.
+// writeBin writes version 0 of llama2.c's format.
 func (e *export) writeBin(p *place) error {
 	c := e.cfg
 	if err := speaksBin(c); err != nil {
 		return err
 	}
 	if c.NormEps != binEps {
-		e.warn("llama2.c normalises with eps %g, the model was made with %g", binEps, c.NormEps)
+		e.warn("llama2.c normalises with eps %g, but the model uses %g", binEps, c.NormEps)
 	}
 	if c.BOS != 1 || c.EOS != 2 {
-		e.warn("llama2.c takes 1 and 2 for the ids that begin and end a text, the model has %d and %d", c.BOS, c.EOS)
+		e.warn("llama2.c uses 1 and 2 as the BOS and EOS ids, but the model uses %d and %d", c.BOS, c.EOS)
 	}
 	name := BinFile
 	if p.single {
@@ -30,7 +30,7 @@ func (e *export) writeBin(p *place) error {
 	return p.write(name, func(w io.Writer) error {
 		vocab := c.Vocab
 		if !c.Tied {
-			vocab = -vocab // a classifier of its own is marked so
+			vocab = -vocab // marks a separate classifier
 		}
 		var head []byte
 		for _, v := range []int{c.Dim, c.Hidden, c.Layers, c.Heads, c.KVHeads, vocab, c.Context} {
@@ -54,25 +54,28 @@ func (e *export) writeBin(p *place) error {
 	})
 }
 
-// speaksBin names what llama2.c would compute otherwise.
+// speaksBin reports what llama2.c would compute differently.
 func speaksBin(c llama.Config) error {
 	var errs []error
 	if c.Theta != binTheta {
-		errs = append(errs, fmt.Errorf("llama2.c always rotates with theta %d, the model was made with %g", binTheta, c.Theta))
+		errs = append(errs, fmt.Errorf("llama2.c always rotates with theta %d, but the model uses %g", binTheta, c.Theta))
 	}
 	if c.Scaling.On() {
-		errs = append(errs, errors.New("llama2.c does not scale the rotary embedding, the model was made with scaling"))
+		errs = append(errs, errors.New("llama2.c does not scale the rotary embedding, but the model does"))
 	}
 	if c.Head()*c.Heads != c.Dim {
-		errs = append(errs, fmt.Errorf("llama2.c takes heads of width dim/heads, the model has %d heads of %d in %d", c.Heads, c.Head(), c.Dim))
+		errs = append(
+			errs,
+			fmt.Errorf("llama2.c requires heads of width dim/heads, but the model has %d heads of width %d in a width of %d", c.Heads, c.Head(), c.Dim),
+		)
 	}
 	if len(errs) > 0 {
-		errs = append(errs, errors.New("hint: export it as hf or meta, for what llama2.c would write would not be this model's text"))
+		errs = append(errs, errors.New("hint: export it as hf or meta, because llama2.c would compute other logits than this model"))
 	}
 	return errors.Join(errs...)
 }
 
-// writeTables writes cosines and sines, [context, head/2] each: current readers skip them, the first ones did not.
+// writeTables writes cosines and sines, [context, head/2] each. Current readers skip them, early ones used them.
 func writeTables(w io.Writer, c llama.Config) error {
 	half := c.Head() / 2
 	for _, f := range []func(float64) float64{math.Cos, math.Sin} {

@@ -16,7 +16,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// hfConfig is Hugging Face's config.json, as far as it says what the model is. A pointer is nil where the key is missing or null.
+// hfConfig is Hugging Face's config.json, as far as it describes the model. A pointer is nil if the key is missing or null.
 type hfConfig struct {
 	Architectures []string   `json:"architectures,omitempty"`
 	ModelType     *string    `json:"model_type"`
@@ -53,7 +53,7 @@ type hfScaling struct {
 	Partial  *float64 `json:"partial_rotary_factor,omitempty"`
 }
 
-// pyFloat is written with a point or an exponent, as Python does: transformers asks isinstance(factor, float).
+// pyFloat is written with a decimal point or an exponent, as in Python, because transformers tests isinstance(factor, float).
 type pyFloat float64
 
 func (f pyFloat) MarshalJSON() ([]byte, error) {
@@ -99,8 +99,8 @@ func (v ids) first() int {
 	return v[0]
 }
 
-// ParseConfig reads a config.json. Keys that are missing have the defaults of Hugging Face's LlamaConfig (context 2048, eps 1e-6, theta 10000, as
-// many key-value heads as heads, not tied); what gotrain does not compute, such as biases or other kinds of rope scaling, is an error.
+// ParseConfig reads a config.json. Missing keys have the defaults of Hugging Face's LlamaConfig (context 2048, eps 1e-6, theta 10000, as many
+// key-value heads as heads, not tied). A setting that gotrain does not implement, such as biases or other kinds of rope scaling, is an error.
 func ParseConfig(raw []byte) (llama.Config, error) {
 	c, _, err := parseConfig(raw)
 	if err != nil {
@@ -109,10 +109,10 @@ func ParseConfig(raw []byte) (llama.Config, error) {
 	return c, err
 }
 
-// maxConfig is more than any config.json or params.json has.
+// maxConfig is larger than any config.json or params.json.
 const maxConfig = 4 << 20
 
-// ReadConfig is ParseConfig of a file, or of the config.json in a folder.
+// ReadConfig is ParseConfig for a file, or for the config.json in a folder.
 func ReadConfig(path string) (llama.Config, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, ConfigFile)
@@ -166,7 +166,7 @@ func or[T any](p *T, otherwise T) T {
 	return *p
 }
 
-// refuse names what the file asks for and gotrain does not compute.
+// refuse reports settings that gotrain does not implement.
 func (h hfConfig) refuse(raw []byte) error {
 	var errs []error
 	no := func(bad bool, format string, a ...any) {
@@ -175,8 +175,9 @@ func (h hfConfig) refuse(raw []byte) error {
 		}
 	}
 	const arch = "LlamaForCausalLM"
-	no(or(h.ModelType, "llama") != "llama", "model_type is %q, only llama is known", or(h.ModelType, ""))
-	no(len(h.Architectures) > 0 && !slices.Contains(h.Architectures, arch) && !slices.Contains(h.Architectures, "LLaMAForCausalLM"), "architectures is %q, only %s is known", h.Architectures, arch)
+	no(or(h.ModelType, "llama") != "llama", "model_type is %q, only llama is supported", or(h.ModelType, ""))
+	no(len(h.Architectures) > 0 && !slices.Contains(h.Architectures, arch) && !slices.Contains(h.Architectures, "LLaMAForCausalLM"),
+		"architectures is %q, only %s is supported", h.Architectures, arch)
 	no(or(h.AttentionBias, false), "attention_bias is true: projections with biases are not supported")
 	no(or(h.MLPBias, false), "mlp_bias is true: projections with biases are not supported")
 	no(or(h.Act, "silu") != "silu" && or(h.Act, "") != "swish", "hidden_act is %q, only silu is supported", or(h.Act, ""))
@@ -192,7 +193,7 @@ func (h hfConfig) refuse(raw []byte) error {
 	return errors.Join(errs...)
 }
 
-// rope merges the two places and the two spellings in which rotary settings are found.
+// rope merges the two locations and the two spellings of rotary settings.
 func (h hfConfig) rope(c *llama.Config) error {
 	var all []*hfScaling
 	var theta *pyFloat
@@ -237,28 +238,28 @@ func (s hfScaling) scaling() (llama.Scaling, error) {
 	switch kind {
 	case "default":
 		if s.Factor != nil && *s.Factor != 1 {
-			return llama.Scaling{}, fmt.Errorf("rope_scaling has a factor of %g and no type", *s.Factor)
+			return llama.Scaling{}, fmt.Errorf("rope_scaling has a factor of %g but no type", *s.Factor)
 		}
 		if s.RopeType == nil && s.Type == nil && (s.Low != nil || s.High != nil || s.Original != nil) {
-			return llama.Scaling{}, errors.New("rope_scaling has frequencies and no type")
+			return llama.Scaling{}, errors.New("rope_scaling has frequencies but no type")
 		}
 		return llama.Scaling{}, nil
 	case "llama3":
 		if s.Factor == nil || s.Low == nil || s.High == nil || s.Original == nil {
-			return llama.Scaling{}, errors.New("rope_scaling llama3 wants factor, low_freq_factor, high_freq_factor and original_max_position_embeddings")
+			return llama.Scaling{}, errors.New("rope_scaling llama3 requires factor, low_freq_factor, high_freq_factor and original_max_position_embeddings")
 		}
 		if *s.Factor < 1 {
 			return llama.Scaling{}, fmt.Errorf("rope_scaling has a factor of %g, must be at least 1", *s.Factor)
 		}
 		return llama.Scaling{Factor: float64(*s.Factor), LowFreq: float64(*s.Low), HighFreq: float64(*s.High), Original: *s.Original}, nil
 	}
-	return llama.Scaling{}, fmt.Errorf("rope_scaling of type %q is not supported, only llama3", kind)
+	return llama.Scaling{}, fmt.Errorf("rope_scaling of type %q is not supported, only llama3 is", kind)
 }
 
-// torchNames are the types as Hugging Face spells them.
+// torchNames are the types in Hugging Face's spelling.
 var torchNames = map[safetensors.DType]string{safetensors.F32: "float32", safetensors.BF16: "bfloat16", safetensors.F16: "float16"}
 
-// EncodeConfig writes a config.json; dtype is what the weights are stored as. ParseConfig reads the same configuration from it.
+// EncodeConfig makes a config.json; dtype is the type in which the weights are stored. ParseConfig reads the same configuration from it.
 func EncodeConfig(c llama.Config, dtype safetensors.DType) ([]byte, error) {
 	return encodeConfig(c, dtype, nil)
 }
@@ -292,7 +293,7 @@ func oneID(id int) ids {
 	return ids{id}
 }
 
-// endIDs are all ids that end a text where they are known.
+// endIDs returns all known ids that end a text.
 func endIDs(c llama.Config, eos []int) ids {
 	if len(eos) > 1 && eos[0] == c.EOS {
 		return eos
@@ -300,7 +301,7 @@ func endIDs(c llama.Config, eos []int) ids {
 	return oneID(c.EOS)
 }
 
-// encodeGeneration makes generation_config.json, which transformers' generate wants for the ids.
+// encodeGeneration makes generation_config.json, from which transformers' generate takes the ids.
 func encodeGeneration(c llama.Config, eos []int) ([]byte, error) {
 	return indent(struct {
 		FromModelConfig bool `json:"_from_model_config"`

@@ -105,10 +105,10 @@ func TestConfigRefusesForeignSettings(t *testing.T) {
 	for more, want := range map[string]string{
 		`"text_config":{"hidden_size":64}`:                                          "text_config is",
 		`"sliding_window":1024`:                                                     "sliding_window is 1024, below the context of 2048",
-		`"sliding_window":"1024"`:                                                   "which is not understood",
+		`"sliding_window":"1024"`:                                                   "which gotrain does not understand",
 		`"layer_types":["full_attention","sliding_attention"]`:                      `layer 1 is "sliding_attention"`,
 		`"partial_rotary_factor":0.5`:                                               "partial_rotary_factor is 0.5",
-		`"quantization":{"bits":4}`:                                                 "quantised weights are not read",
+		`"quantization":{"bits":4}`:                                                 "quantised weights cannot be read",
 		`"attention_bias":"true"`:                                                   "cannot unmarshal",
 		`"hidden_act":["silu"]`:                                                     "cannot unmarshal",
 		`"hidden_activation":"gelu_pytorch_tanh"`:                                   "hidden_activation is",
@@ -116,9 +116,9 @@ func TestConfigRefusesForeignSettings(t *testing.T) {
 		`"embedding_multiplier":12.0`:                                               "embedding_multiplier is 12.0",
 		`"num_local_experts":8`:                                                     "num_local_experts is 8",
 		`"rope_scaling":"llama3"`:                                                   "cannot unmarshal",
-		`"rope_scaling":{"high_freq_factor":4.0}`:                                   "has frequencies and no type",
-		`"rope_scaling":{"rope_type":"default","attention_factor":1.2}`:             "rope_scaling: attention_factor is not understood",
-		`"rope_parameters":{"full_attention":{"rope_type":"default"}}`:              "rope_parameters: full_attention is not understood",
+		`"rope_scaling":{"high_freq_factor":4.0}`:                                   "has frequencies but no type",
+		`"rope_scaling":{"rope_type":"default","attention_factor":1.2}`:             "rope_scaling: gotrain does not understand attention_factor",
+		`"rope_parameters":{"full_attention":{"rope_type":"default"}}`:              "rope_parameters: gotrain does not understand full_attention",
 		`"rope_parameters":{"full_attention":{"rope_theta":1e6}},"moe":{"top_k":2}`: "moe is",
 	} {
 		if c, err := ParseConfig([]byte(minimal(more))); err == nil || !strings.Contains(err.Error(), want) {
@@ -126,8 +126,10 @@ func TestConfigRefusesForeignSettings(t *testing.T) {
 		}
 	}
 	for _, more := range []string{
-		`"text_config":null,"quantization_config":{},"num_local_experts":0,"qk_norm":false`, `"sliding_window":2048`, `"sliding_window":1024,"use_sliding_window":false`,
-		`"embedding_multiplier":1.0,"partial_rotary_factor":1`, `"layer_types":["full_attention"]`, `"rope_scaling":{}`, `"rope_scaling":null,"pretraining_tp":2,"use_cache":true`,
+		`"text_config":null,"quantization_config":{},"num_local_experts":0,"qk_norm":false`, `"sliding_window":2048`,
+		`"sliding_window":1024,"use_sliding_window":false`,
+		`"embedding_multiplier":1.0,"partial_rotary_factor":1`, `"layer_types":["full_attention"]`, `"rope_scaling":{}`,
+		`"rope_scaling":null,"pretraining_tp":2,"use_cache":true`,
 		`"hidden_activation":"silu","transformers_version":"4.48.0","attention_dropout":0.1`,
 	} {
 		if _, err := ParseConfig([]byte(minimal(more))); err != nil {
@@ -135,7 +137,8 @@ func TestConfigRefusesForeignSettings(t *testing.T) {
 		}
 	}
 	shapes := map[string][]int{"layers.0.feed_forward.w1.weight": {64, 32}}
-	if _, err := parseParams([]byte(`{"dim":32,"n_layers":2,"n_heads":4,"vocab_size":100,"moe":{"num_experts":8}}`), shapes, nil); err == nil || !strings.Contains(err.Error(), "moe is") {
+	if _, err := parseParams([]byte(`{"dim":32,"n_layers":2,"n_heads":4,"vocab_size":100,"moe":{"num_experts":8}}`), shapes, nil); err == nil ||
+		!strings.Contains(err.Error(), "moe is") {
 		t.Errorf("params.json with experts: %v", err)
 	}
 }
@@ -150,20 +153,20 @@ func TestConfigRefuses(t *testing.T) {
 		`"rope_scaling":{"type":"linear","factor":2.0}`:         `type "linear" is not supported`,
 		`"rope_scaling":{"type":"dynamic","factor":2.0}`:        `type "dynamic" is not supported`,
 		`"rope_scaling":{"rope_type":"yarn","factor":2.0}`:      `type "yarn" is not supported`,
-		`"rope_scaling":{"factor":2.0}`:                         "a factor of 2 and no type",
-		`"rope_scaling":{"rope_type":"llama3","factor":2.0}`:    "llama3 wants factor",
+		`"rope_scaling":{"factor":2.0}`:                         "a factor of 2 but no type",
+		`"rope_scaling":{"rope_type":"llama3","factor":2.0}`:    "llama3 requires factor",
 		`"rope_scaling":{"rope_type":"llama3","type":"yarn"}`:   `rope_type "llama3" and type "yarn"`,
 		`"rope_theta":1e4,"rope_parameters":{"rope_theta":2e4}`: "both 10000 and 20000",
 		`"rope_parameters":{"partial_rotary_factor":0.5}`:       "partial_rotary_factor is 0.5",
-		`"quantization_config":{"quant_method":"gptq"}`:         "quantised weights are not read",
+		`"quantization_config":{"quant_method":"gptq"}`:         "quantised weights cannot be read",
 		`"num_key_value_heads":3`:                               "4 heads do not divide among 3",
 		`"num_key_value_heads":-4`:                              "kv_heads is -4",
 		`"max_position_embeddings":0`:                           "context is 0",
 		`"head_dim":7`:                                          "the width of a head is 7",
-		`"vocab_size":99999999999`:                              "above the limit",
+		`"vocab_size":99999999999`:                              "but the limit is",
 		`"vocab_size":1e300`:                                    "cannot unmarshal",
 		`"vocab_size":12.5`:                                     "cannot unmarshal",
-		`"num_hidden_layers":1000000000`:                        "layers is 1000000000, above the limit",
+		`"num_hidden_layers":1000000000`:                        "layers is 1000000000, but the limit is",
 		`"hidden_size":268435456,"num_hidden_layers":65536`:     "parameters is not possible",
 		`"rms_norm_eps":0`:                                      "norm_eps is 0",
 		`"rope_theta":-1`:                                       "theta is -1",
@@ -210,7 +213,11 @@ func TestFeedForwardRule(t *testing.T) {
 // Whatever the bytes, the parser gives a configuration that can be multiplied out and written again, or an error.
 func FuzzConfig(f *testing.F) {
 	f.Add(minimal(""))
-	f.Add(minimal(`"rope_scaling":{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192},"eos_token_id":[1,2]`))
+	f.Add(
+		minimal(
+			`"rope_scaling":{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192},"eos_token_id":[1,2]`,
+		),
+	)
 	f.Add(minimal(`"head_dim":null,"rope_parameters":{"rope_theta":1e4,"rope_type":"default"}`))
 	f.Add(`{"hidden_size":9223372036854775807}`)
 	f.Fuzz(func(t *testing.T, raw string) {

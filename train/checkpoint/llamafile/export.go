@@ -17,7 +17,7 @@ import (
 
 // The formats that Export writes.
 const (
-	HF      = "hf"      // Hugging Face's folder
+	HF      = "hf"      // a folder in Hugging Face's format
 	Llama2C = "llama2c" // version 0 of llama2.c's file
 	Meta    = "meta"    // Meta's names in a safetensors file, and params.json
 )
@@ -25,33 +25,33 @@ const (
 // Formats lists the formats that Export writes.
 func Formats() []string { return []string{HF, Llama2C, Meta} }
 
-// DefaultShard is the size above which weights are split over several files, as Hugging Face does.
+// DefaultShard is the size above which weights are split into several files, as Hugging Face does.
 const DefaultShard = 5_000_000_000
 
-// Options change what Export does.
+// Options configure Export.
 type Options struct {
-	DType    safetensors.DType // F32, BF16 or F16; "": F32. llama2.c has F32 only
-	Shard    int64             // bytes of tensors in one file of format hf; 0: DefaultShard
-	Context  int               // shortens the context that is declared; 0: the model's
-	Files    []string          // copied as they are into the folder: tokenizers, licences; a folder stands for the tokenizer files in it
-	Force    bool              // replace what Export wrote there before
+	DType    safetensors.DType // F32, BF16 or F16; "": F32. llama2.c stores F32 only
+	Shard    int64             // maximum bytes of tensors per file in format hf; 0: DefaultShard
+	Context  int               // a shorter context to declare; 0: the model's
+	Files    []string          // copied into the folder unchanged: tokenizers, licences; of a folder, the tokenizer files in it
+	Force    bool              // replace an earlier export
 	Progress func(done, total int64)
 }
 
-// Report says what Export wrote.
+// Report describes what Export wrote.
 type Report struct {
 	Path     string   `json:"path"`
 	Format   string   `json:"format"`
 	DType    string   `json:"dtype"`
-	Files    []string `json:"files"` // names in Path; the base name of Path itself where that is a file
+	Files    []string `json:"files"` // names in Path; the base name of Path if that is a file
 	Bytes    int64    `json:"bytes"`
 	Tensors  int      `json:"tensors"`
 	Params   int64    `json:"parameters"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// ErrExists is inside the error of Export where something is at the destination.
-var ErrExists = errors.New("it exists")
+// ErrExists is wrapped by the error of Export if the destination exists.
+var ErrExists = errors.New("it already exists")
 
 // export is one run of Export.
 type export struct {
@@ -67,11 +67,11 @@ type export struct {
 	bytes  []byte
 }
 
-// piece is how many values are converted at once: what a matrix costs in memory, whatever its size.
+// piece is how many values are converted at once, which bounds the memory for a matrix of any size.
 const piece = 1 << 20
 
-// Export writes a model in another format. dest is a folder; for llama2c it may be a file that ends with .bin. Everything is written beside it under a temporary
-// name, synced and renamed, so that dest is complete or not there. Tensors are converted a few megabytes at a time.
+// Export writes a model in another format. dest is a folder; for llama2c it may be a file whose name ends in .bin. Everything is first written under
+// a temporary name next to dest, then synced and renamed, so that dest is complete or absent. Tensors are converted a few megabytes at a time.
 func Export(ctx context.Context, m Model, format, dest string, opts Options) (Report, error) {
 	e := &export{ctx: ctx, m: m, cfg: m.Config(), opts: opts}
 	if e.opts.DType == "" {
@@ -94,7 +94,7 @@ func (e *export) run(format, dest string) error {
 	}
 	single := format == Llama2C && filepath.Ext(dest) == ".bin"
 	if single && len(files) > 0 {
-		return errors.New("a file has no room for a tokenizer\nhint: give a folder as the destination")
+		return errors.New("a single file cannot include a tokenizer\nhint: use a folder as the destination")
 	}
 	p, err := newPlace(dest, single, e.opts.Force)
 	if err != nil {
@@ -124,16 +124,16 @@ func (e *export) run(format, dest string) error {
 // prepare checks what can be checked before anything is written.
 func (e *export) prepare(format string) error {
 	if !slices.Contains(Formats(), format) {
-		return fmt.Errorf("format %q is not known\nhint: one of %q", format, Formats())
+		return fmt.Errorf("unknown format %q\nhint: use one of %q", format, Formats())
 	}
 	if _, ok := torchNames[e.opts.DType]; !ok {
-		return fmt.Errorf("weights cannot be stored as %s\nhint: one of F32, BF16, F16", e.opts.DType)
+		return fmt.Errorf("weights cannot be stored as %s\nhint: use F32, BF16 or F16", e.opts.DType)
 	}
 	if format == Llama2C && e.opts.DType != safetensors.F32 {
 		return fmt.Errorf("llama2.c stores F32, not %s", e.opts.DType)
 	}
 	if c := e.opts.Context; c < 0 || c > e.cfg.Context {
-		return fmt.Errorf("a context of %d, but the model was made for %d", c, e.cfg.Context)
+		return fmt.Errorf("the requested context of %d exceeds the model's context of %d", c, e.cfg.Context)
 	} else if c > 0 && c < e.cfg.Context {
 		e.warn("the context is shortened from %d to %d", e.cfg.Context, c)
 		e.cfg.Context = c
@@ -143,7 +143,7 @@ func (e *export) prepare(format string) error {
 	}
 	for _, name := range e.m.Names() {
 		if e.m.DType(name) == safetensors.I8 {
-			e.warn("the weights were quantised to int8: what is written has their precision, not that of the original")
+			e.warn("the weights were quantised to int8: the export has that precision, not the original's")
 			break
 		}
 	}
@@ -158,11 +158,11 @@ func (e *export) warn(format string, a ...any) {
 	e.report.Warnings = append(e.report.Warnings, fmt.Sprintf(format, a...))
 }
 
-// stream writes the values of a parameter as dtype, a piece at a time; interleaved asks for Meta's order of rows.
+// stream writes the values of a parameter as dtype, one piece at a time; interleaved requests Meta's order of rows.
 func (e *export) stream(w io.Writer, p param, dtype safetensors.DType, interleaved bool) error {
 	cols := count(p.shape[1:])
 	step := max(1, piece/cols)
-	if interleaved && p.heads > 0 { // whole heads, for their rows change places
+	if interleaved && p.heads > 0 { // whole heads, because rows are reordered within a head
 		d := e.cfg.Head()
 		step = max(1, step/d) * d
 	}
@@ -200,7 +200,7 @@ func (e *export) stream(w io.Writer, p param, dtype safetensors.DType, interleav
 	return nil
 }
 
-// writeTensors writes one safetensors file of parameters under the names that named gives.
+// writeTensors writes one safetensors file of parameters, with names from named.
 func (e *export) writeTensors(p *place, file string, list []param, meta map[string]string, named func(param) string, interleaved bool) error {
 	of := map[string]param{}
 	var tensors []safetensors.Tensor
@@ -218,7 +218,7 @@ func (e *export) writeTensors(p *place, file string, list []param, meta map[stri
 	})
 }
 
-// writeHF makes Hugging Face's folder.
+// writeHF makes a folder in Hugging Face's format.
 func (e *export) writeHF(p *place) error {
 	config, err := encodeConfig(e.cfg, e.opts.DType, e.eos)
 	if err != nil {
@@ -267,7 +267,7 @@ func (e *export) writeShards(p *place, shards [][]param, meta map[string]string,
 	return p.put(safetensors.IndexName, append(index, '\n'))
 }
 
-// split fills files up to the limit, in the network's order; a tensor above it has a file of its own.
+// split fills files up to the limit, in the network's order; a tensor above the limit gets a separate file.
 func split(list []param, size, limit int64) [][]param {
 	var out [][]param
 	used := int64(0)
@@ -290,7 +290,7 @@ func (e *export) writeMeta(p *place) error {
 		return err
 	}
 	if f := e.cfg.Scaling.Factor; e.cfg.Scaling.On() && f != 8 {
-		e.warn("%s has no word for a rope factor of %s: other readers take 8 unless they know the model", ParamsFile, strconv.FormatFloat(f, 'g', -1, 64))
+		e.warn("%s cannot express a rope factor of %s: other readers assume 8 unless they know the model", ParamsFile, strconv.FormatFloat(f, 'g', -1, 64))
 	}
 	if len(e.eos) > 1 {
 		e.warn("only the first of %d ids that end a text is kept", len(e.eos))
@@ -301,7 +301,7 @@ func (e *export) writeMeta(p *place) error {
 	return p.put(ParamsFile, raw)
 }
 
-// tokenizerNames are the files of a tokenizer that lie beside weights.
+// tokenizerNames are the tokenizer files usually found next to weights.
 var tokenizerNames = []string{"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.bin"}
 
 // tokenizerFiles lists the files to copy.
@@ -325,7 +325,7 @@ func tokenizerFiles(paths []string) ([]string, error) {
 			}
 		}
 		if len(out) == before {
-			return nil, fmt.Errorf("%s holds no tokenizer: none of %q", path, tokenizerNames)
+			return nil, fmt.Errorf("%s contains no tokenizer file: none of %q", path, tokenizerNames)
 		}
 	}
 	return out, nil

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// unknownSettings are settings of other models that change numbers and that gotrain does not compute, with the values that ask for nothing. null,
-// false, 0, "", [] and {} ask for nothing too. A file is refused for any other value, never read without the setting. Settings that only speak
-// about training, serving or files are passed over.
+// unknownSettings are settings of other models that change results and that gotrain does not implement, with the values that have no effect. null,
+// false, 0, "", [] and {} have no effect either. A file with any other value is rejected, never read without the setting. Settings that only concern
+// training, serving or files are ignored.
 var unknownSettings = map[string][]string{
-	// another model inside, or around
+	// nested models, and models that wrap this one
 	"text_config": nil, "llm_config": nil, "language_config": nil, "vision_config": nil, "audio_config": nil, "encoder": nil, "decoder": nil,
 	"is_encoder_decoder": nil,
 	// weights that are not stored as numbers
@@ -39,14 +39,14 @@ var unknownSettings = map[string][]string{
 	"scale_emb":               {"1", "1.0"}, "scale_depth": nil, "dim_model_base": nil, "mup_width_scale": {"1", "1.0"},
 }
 
-// nothing are the values that ask for nothing, whatever the setting.
+// nothing are the values that have no effect, whatever the setting.
 var nothing = []string{"null", "false", "0", "0.0", `""`, "[]", "{}"}
 
-// refuseForeign names the settings of raw, a JSON object, that gotrain does not compute.
+// refuseForeign reports the settings of raw, a JSON object, that gotrain does not implement.
 func refuseForeign(raw []byte) (errs []error) {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
-		return nil // reported by whoever reads the object
+		return nil // the reader of the object reports it
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		neutral, known := unknownSettings[key]
@@ -61,20 +61,20 @@ func refuseForeign(raw []byte) (errs []error) {
 func foreignHint(key string) string {
 	switch {
 	case strings.HasPrefix(key, "quantization"), key == "compression_config", key == "lora_args":
-		return ": quantised weights are not read\nhint: take the original weights"
+		return ": quantised weights cannot be read\nhint: use the original weights"
 	case strings.HasSuffix(key, "_config"):
 		return "\nhint: export the language model alone, whose settings are not nested"
 	}
 	return ""
 }
 
-// refuseWindow names attention that sees less than the context.
+// refuseWindow reports attention that sees less than the context.
 func refuseWindow(all map[string]json.RawMessage) (errs []error) {
 	var window, context *float64
 	used := true
 	for key, to := range map[string]any{"sliding_window": &window, "max_position_embeddings": &context, "use_sliding_window": &used} {
 		if raw, ok := all[key]; ok && json.Unmarshal(raw, to) != nil {
-			errs = append(errs, fmt.Errorf("%s is %.60s, which is not understood", key, raw))
+			errs = append(errs, fmt.Errorf("%s is %.60s, which gotrain does not understand", key, raw))
 		}
 	}
 	if used && window != nil && *window > 0 && *window < or(context, 2048) {
@@ -82,7 +82,7 @@ func refuseWindow(all map[string]json.RawMessage) (errs []error) {
 	}
 	var kinds []string
 	if raw, ok := all["layer_types"]; ok && json.Unmarshal(raw, &kinds) != nil {
-		errs = append(errs, fmt.Errorf("layer_types is %.60s, which is not understood", raw))
+		errs = append(errs, fmt.Errorf("layer_types is %.60s, which gotrain does not understand", raw))
 	}
 	for i, k := range kinds {
 		if k != "full_attention" {
@@ -92,7 +92,7 @@ func refuseWindow(all map[string]json.RawMessage) (errs []error) {
 	return errs
 }
 
-// refuseScaling names what a rope_scaling or rope_parameters has that hfScaling does not know.
+// refuseScaling reports keys of rope_scaling or rope_parameters that hfScaling does not know.
 func refuseScaling(name string, raw json.RawMessage) (errs []error) {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
@@ -102,7 +102,7 @@ func refuseScaling(name string, raw json.RawMessage) (errs []error) {
 		"rope_theta", "partial_rotary_factor"}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if !slices.Contains(known, key) && string(all[key]) != "null" {
-			errs = append(errs, fmt.Errorf("%s: %s is not understood", name, key))
+			errs = append(errs, fmt.Errorf("%s: gotrain does not understand %s", name, key))
 		}
 	}
 	return errs

@@ -52,13 +52,20 @@ func folder(t *testing.T, change func(tensors map[string][]int, config map[strin
 
 func TestTensorsThatDoNotFit(t *testing.T) {
 	for want, change := range map[string]func(map[string][]int, map[string]any){
-		"tensor model.norm.weight is missing":                                  func(s map[string][]int, _ map[string]any) { delete(s, "model.norm.weight") },
-		"tensor model.norm.weight has shape [33], the configuration says [32]": func(s map[string][]int, _ map[string]any) { s["model.norm.weight"] = []int{33} },
-		"tensor model.layers.0.self_attn.q_proj.bias is not of this Llama":     func(s map[string][]int, _ map[string]any) { s["model.layers.0.self_attn.q_proj.bias"] = []int{32} },
-		"30 tensors are too few for 99 layers":                                 func(s map[string][]int, c map[string]any) { s["a"] = []int{1}; c["num_hidden_layers"] = 99 },
-		"model.layers.2.mlp.down":                                              func(s map[string][]int, c map[string]any) { c["num_hidden_layers"] = 2 },
-		"lm_head.weight is missing":                                            func(s map[string][]int, c map[string]any) { c["tie_word_embeddings"] = false },
-		"lm_head.weight differs from the embedding":                            func(s map[string][]int, _ map[string]any) { s[headName] = []int{13, 32} },
+		"tensor model.norm.weight is missing":                                          func(s map[string][]int, _ map[string]any) { delete(s, "model.norm.weight") },
+		"tensor model.norm.weight has shape [33], but the configuration requires [32]": func(s map[string][]int, _ map[string]any) { s["model.norm.weight"] = []int{33} },
+		"tensor model.layers.0.self_attn.q_proj.bias does not belong to this Llama": func(s map[string][]int,
+			_ map[string]any) {
+			s["model.layers.0.self_attn.q_proj.bias"] = []int{32}
+		},
+		"30 tensors are too few for 99 layers": func(s map[string][]int,
+			c map[string]any) {
+			s["a"] = []int{1}
+			c["num_hidden_layers"] = 99
+		},
+		"model.layers.2.mlp.down":                   func(s map[string][]int, c map[string]any) { c["num_hidden_layers"] = 2 },
+		"lm_head.weight is missing":                 func(s map[string][]int, c map[string]any) { c["tie_word_embeddings"] = false },
+		"lm_head.weight differs from the embedding": func(s map[string][]int, _ map[string]any) { s[headName] = []int{13, 32} },
 		"model.norm.weight is I32": func(s map[string][]int, _ map[string]any) {
 			s["int.model.norm.weight"] = s["model.norm.weight"]
 			delete(s, "model.norm.weight")
@@ -85,7 +92,7 @@ func TestOpenNothing(t *testing.T) {
 		filepath.Dir(writeFile(t, filepath.Join(dir, "old", "pytorch_model-00001-of-00002.bin"), nil)): "it is a pickle",
 		dir: "x.pth: it is a pickle",
 		writeFile(t, filepath.Join(dir, "x.pth"), []byte("PK")):                                    "it is a pickle",
-		writeFile(t, filepath.Join(dir, "x.bin"), []byte("PK")):                                    "2 bytes are less than a header",
+		writeFile(t, filepath.Join(dir, "x.bin"), []byte("PK")):                                    "2 bytes are less than a llama2.c header",
 		writeFile(t, filepath.Join(dir, "x.txt"), []byte(strings.Repeat("once upon a time ", 20))): "read as a header of llama2.c",
 		writeFile(t, filepath.Join(dir, "sub", "x.safetensors"), []byte("once upon a time")):       "safetensors",
 	} {
@@ -120,21 +127,21 @@ func TestHostileBins(t *testing.T) {
 		raw  []byte
 		want string
 	}{
-		"cut":             {old[:len(old)-1], "cut off"},
-		"cut v1":          {v1[:300], "cut off"},
+		"cut":             {old[:len(old)-1], "truncated"},
+		"cut v1":          {v1[:300], "truncated"},
 		"half a header":   {v1[:100], "less than the header of 256"},
-		"longer":          {append(append([]byte{}, old...), 0), "something is appended"},
+		"longer":          {append(append([]byte{}, old...), 0), "trailing data"},
 		"version":         {put(v1, 4, 7), "version 7"},
 		"negative":        {put(old, 0, -64), "dim is -64"},
-		"layers":          {put(old, 8, math.MaxInt32), "above the limit"},
-		"vocabulary":      {put(old, 20, math.MinInt32), "above the limit"},
+		"layers":          {put(old, 8, math.MaxInt32), "but the limit is"},
+		"vocabulary":      {put(old, 20, math.MinInt32), "but the limit is"},
 		"zero":            {put(old, 12, 0), "heads is 0"},
 		"overflow":        {put(put(put(old, 0, 1<<28), 4, 1<<28), 8, 1<<16), "not possible"},
 		"heads":           {put(old, 16, 3), "8 heads do not divide among 3"},
-		"shared flag":     {put(v1, 36, 5), "flag of the shared classifier is 5"},
-		"untied":          {put(old, 20, -13), "makes a file of"},
+		"shared flag":     {put(v1, 36, 5), "shared-classifier flag is 5"},
+		"untied":          {put(old, 20, -13), "implies a file of"},
 		"group of 0":      {put(put(v1, 4, 2), 37, 0), "groups of 0"},
-		"v2 of no v2":     {put(put(v1, 4, 2), 37, 4), "makes a file of"},
+		"v2 of no v2":     {put(put(v1, 4, 2), 37, 4), "implies a file of"},
 		"negative group":  {put(put(v1, 4, 2), 37, -4), "groups of -4"},
 		"gotrain's theta": {put(old, len(old)-8, 1), ""},
 	} {

@@ -29,7 +29,7 @@ type metaParams struct {
 	Scaled     *bool    `json:"use_scaled_rope,omitempty"`
 }
 
-// The metadata of the file carries what params.json has no words for; readers that do not know it lose only limits and ids.
+// The metadata of the file carry what params.json cannot express; readers that do not know them lose only limits and ids.
 const (
 	metaContext = "gotrain.context"
 	metaBOS     = "gotrain.bos"
@@ -37,7 +37,7 @@ const (
 	metaFactor  = "gotrain.rope_factor"
 )
 
-// fromMeta opens tensors under Meta's names, rows of q and k in Meta's order.
+// fromMeta opens tensors with Meta's names and Meta's order of the rows of q and k.
 func fromMeta(set *safetensors.Set, dir string, config *llama.Config) (*model, error) {
 	m := &model{format: "meta"}
 	raw, err := foreign.ReadFile(filepath.Join(dir, ParamsFile), maxConfig)
@@ -50,15 +50,15 @@ func fromMeta(set *safetensors.Set, dir string, config *llama.Config) (*model, e
 	case !os.IsNotExist(err):
 		return nil, err
 	case config == nil:
-		return nil, fmt.Errorf("%w: there is no %s\nhint: put one beside the weights, or say what they are with --config", ErrNoConfig, ParamsFile)
+		return nil, fmt.Errorf("%w: there is no %s\nhint: put one next to the weights, or describe them with --config", ErrNoConfig, ParamsFile)
 	default:
 		m.cfg = *config
 	}
 	return m, m.find(set, func(p param) string { return p.meta }, true)
 }
 
-// parseParams reads params.json. What it leaves open comes from the shapes (feed-forward width, a vocabulary of -1, tied or not), from the metadata, or from
-// the published model of the same shape (context, ids, and the factor of scaled rope, which Meta keeps in code).
+// parseParams reads params.json. What it leaves open comes from the shapes (feed-forward width, a vocabulary of -1, tied or not), from the metadata,
+// or from the published model of the same shape (context, ids, and the factor of scaled rope, which Meta keeps in code).
 func parseParams(raw []byte, shapes map[string][]int, meta map[string]string) (llama.Config, error) {
 	var c llama.Config
 	var p metaParams
@@ -81,10 +81,10 @@ func parseParams(raw []byte, shapes map[string][]int, meta map[string]string) (l
 	if c.Dim > 0 && c.Dim < 1<<28 && p.Multiple != nil {
 		f := or(p.Multiplier, 0)
 		if *p.Multiple < 1 || *p.Multiple > 1<<28 || math.IsNaN(f) || f < 0 || f > 1<<20 {
-			return c, fmt.Errorf("multiple_of %d and ffn_dim_multiplier %g make no width", *p.Multiple, f)
+			return c, fmt.Errorf("multiple_of %d and ffn_dim_multiplier %g give no valid feed-forward width", *p.Multiple, f)
 		}
 		if h := llama.FeedForward(c.Dim, f, *p.Multiple); h != c.Hidden {
-			return c, fmt.Errorf("multiple_of and ffn_dim_multiplier make a feed-forward width of %d, the tensors have %d", h, c.Hidden)
+			return c, fmt.Errorf("multiple_of and ffn_dim_multiplier give a feed-forward width of %d, but the tensors have %d", h, c.Hidden)
 		}
 	}
 	if s := shapes["tok_embeddings.weight"]; c.Vocab == -1 && len(s) == 2 {
@@ -100,12 +100,13 @@ func parseParams(raw []byte, shapes map[string][]int, meta map[string]string) (l
 	return c, errors.Join(fromMetadata(&c, meta, scaled), limits(c))
 }
 
-// published takes what params.json cannot say from the model of that shape.
+// published fills in what params.json cannot express from the published model of that shape.
 func published(c *llama.Config) {
 	c.Context = 2048
 	for _, name := range llama.Names() {
 		p, _ := llama.Named(name)
-		if p.Dim == c.Dim && p.Layers == c.Layers && p.Heads == c.Heads && p.KVHeads == c.KVHeads && p.Vocab == c.Vocab && p.Theta == c.Theta && p.Scaling.On() == c.Scaling.On() {
+		if p.Dim == c.Dim && p.Layers == c.Layers && p.Heads == c.Heads && p.KVHeads == c.KVHeads && p.Vocab == c.Vocab && p.Theta == c.Theta &&
+			p.Scaling.On() == c.Scaling.On() {
 			c.Context, c.BOS, c.EOS, c.Scaling = p.Context, p.BOS, p.EOS, p.Scaling
 		}
 	}
@@ -124,17 +125,17 @@ func fromMetadata(c *llama.Config, meta map[string]string, scaled bool) error {
 	if s, ok := meta[metaFactor]; ok && scaled {
 		v, err := strconv.ParseFloat(s, 64)
 		if err != nil || v <= 1 {
-			return fmt.Errorf("metadata %s is %q, must be above 1", metaFactor, s)
+			return fmt.Errorf("metadata %s is %q, must be greater than 1", metaFactor, s)
 		}
 		c.Scaling.Factor = v
 	}
 	return nil
 }
 
-// encodeParams makes params.json and the metadata for what it has no words for.
+// encodeParams makes params.json, and the metadata for what it cannot express.
 func encodeParams(c llama.Config) (raw []byte, meta map[string]string, err error) {
 	if c.Head()*c.Heads != c.Dim {
-		return nil, nil, fmt.Errorf("%d heads of width %d in a width of %d cannot be said in %s", c.Heads, c.Head(), c.Dim, ParamsFile)
+		return nil, nil, fmt.Errorf("%[4]s cannot express %[1]d heads of width %[2]d in a width of %[3]d", c.Heads, c.Head(), c.Dim, ParamsFile)
 	}
 	multiple, factor := feedForwardRule(c.Dim, c.Hidden)
 	p := metaParams{Dim: &c.Dim, Layers: &c.Layers, Heads: &c.Heads, KVHeads: &c.KVHeads, Vocab: &c.Vocab, Multiple: &multiple, NormEps: &c.NormEps}
@@ -147,7 +148,7 @@ func encodeParams(c llama.Config) (raw []byte, meta map[string]string, err error
 	meta = map[string]string{"format": "pt", metaContext: strconv.Itoa(c.Context), metaBOS: strconv.Itoa(c.BOS), metaEOS: strconv.Itoa(c.EOS)}
 	if s := c.Scaling; s.On() {
 		if s.LowFreq != 1 || s.HighFreq != 4 || s.Original != 8192 {
-			return nil, nil, fmt.Errorf("rope scaling %+v cannot be said in %s, which knows only Llama 3.1's", s, ParamsFile)
+			return nil, nil, fmt.Errorf("%[2]s cannot express the rope scaling %+[1]v, only that of Llama 3.1", s, ParamsFile)
 		}
 		on := true
 		p.Scaled = &on
@@ -157,7 +158,7 @@ func encodeParams(c llama.Config) (raw []byte, meta map[string]string, err error
 	return raw, meta, err
 }
 
-// feedForwardRule finds the numbers from which Meta's rule makes a feed-forward width: the roundest that do.
+// feedForwardRule finds the roundest numbers from which Meta's rule gives a feed-forward width.
 func feedForwardRule(dim, hidden int) (multiple int, factor float64) {
 	for _, f := range []float64{0, 1.3, 1.5} {
 		for m := 4096; m >= 1; m /= 2 {

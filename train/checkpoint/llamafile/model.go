@@ -13,48 +13,48 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// Model is the weights of a Llama in a file or folder of any format, under Hugging Face's names and in Hugging Face's order of rows. Its methods
-// may be called from several goroutines, Close when none of them reads any more.
+// Model gives access to the weights of a Llama in a file or folder of any format, with Hugging Face's names and order of rows. Its methods may be
+// called from several goroutines; call Close only when none of them is reading.
 type Model interface {
 	Config() llama.Config
-	// Names lists the parameters in the order in which the network uses them. lm_head.weight is missing where it is tied to the embedding.
+	// Names lists the parameters in the order in which the network uses them. lm_head.weight is omitted if it is tied to the embedding.
 	Names() []string
 	// Shape is [rows, columns] of a matrix, [length] of a norm.
 	Shape(name string) ([]int, bool)
-	// DType is how the file stores a parameter; I8 stands for groups of int8 with a scale.
+	// DType is the type in which the file stores a parameter; I8 means groups of int8 with a scale.
 	DType(name string) safetensors.DType
-	// Read converts a parameter straight from the mapped file into dst, which has as many values as Shape says.
+	// Read converts a parameter directly from the mapped file into dst, whose length must match Shape.
 	Read(name string, dst []float32) error
-	// ReadRows reads some rows from a first one on: as many as fit into dst exactly. The rows of a norm have one value.
+	// ReadRows reads consecutive rows starting at first: exactly as many as fill dst. The rows of a norm have one value.
 	ReadRows(name string, first int, dst []float32) error
-	// Format names where it comes from: "hf", "gotrain", "meta", "llama2c v0", "llama2c v1", "llama2c v2".
+	// Format names the source format: "hf", "gotrain", "meta", "llama2c v0", "llama2c v1", "llama2c v2".
 	Format() string
 	Close() error
 }
 
-// ErrNoConfig is inside the error of Open where weights are there but nothing says what the model is.
-var ErrNoConfig = errors.New("nothing says what the model is")
+// ErrNoConfig is wrapped by the error of Open if there are weights but no description of the model.
+var ErrNoConfig = errors.New("the model has no configuration")
 
-// ErrNotLlama is inside the error of Open where a file is sound, but not a Llama in a format that is known.
-var ErrNotLlama = errors.New("not a Llama in a format that is known")
+// ErrNotLlama is wrapped by the error of Open if a file is sound but not a Llama in a known format.
+var ErrNotLlama = errors.New("not a Llama in a known format")
 
-// tensor is where the values of a parameter lie.
+// tensor is the place of a parameter's values.
 type tensor struct {
 	shape  []int
 	dtype  safetensors.DType
 	raw    []byte // in the file's order of rows
 	scales []byte // float32, one for each group of int8
-	group  int    // values to a scale
+	group  int    // values per scale
 	pairs  int    // width of a head whose rows are interleaved; 0: the rows are in order
 }
 
-// model is a Model of any format: the formats differ in how they find the tensors.
+// model is a Model of any format: formats differ in how they find the tensors.
 type model struct {
 	cfg     llama.Config
 	format  string
 	names   []string
 	tensors map[string]tensor
-	eos     []int // all ids that end a text, where the file has several
+	eos     []int // all ids that end a text, if the file has several
 	close   func() error
 }
 
@@ -62,7 +62,7 @@ func (m *model) Config() llama.Config { return m.cfg }
 func (m *model) Names() []string      { return slices.Clone(m.names) }
 func (m *model) Format() string       { return m.format }
 
-// EOSIDs is every id that ends a text; the configuration has room for the first only.
+// EOSIDs returns all ids that end a text; the configuration has room for the first only.
 func (m *model) EOSIDs() []int { return slices.Clone(m.eos) }
 
 func (m *model) Shape(name string) ([]int, bool) {
@@ -72,7 +72,7 @@ func (m *model) Shape(name string) ([]int, bool) {
 
 func (m *model) DType(name string) safetensors.DType { return m.tensors[name].dtype }
 
-// Close gives the mappings back. Idempotent.
+// Close releases the mappings. Close is idempotent.
 func (m *model) Close() error {
 	c := m.close
 	m.close, m.tensors = nil, nil
@@ -84,7 +84,7 @@ func (m *model) Close() error {
 
 func (m *model) Read(name string, dst []float32) error {
 	if t, ok := m.tensors[name]; ok && len(dst) != count(t.shape) {
-		return fmt.Errorf("llamafile: %s has shape %v, the destination %d values", name, t.shape, len(dst))
+		return fmt.Errorf("llamafile: %s has shape %v, but the destination has %d values", name, t.shape, len(dst))
 	}
 	return m.ReadRows(name, 0, dst)
 }
@@ -97,7 +97,7 @@ func (m *model) ReadRows(name string, first int, dst []float32) error {
 	cols := count(t.shape[1:])
 	rows := len(dst) / cols
 	if first < 0 || len(dst)%cols != 0 || first > t.shape[0]-rows {
-		return fmt.Errorf("llamafile: %s has shape %v: %d values from row %d on are not rows of it", name, t.shape, len(dst), first)
+		return fmt.Errorf("llamafile: %s has shape %v: %d values from row %d on are not whole rows in it", name, t.shape, len(dst), first)
 	}
 	if t.pairs == 0 {
 		return t.decode(name, dst, first*cols)
@@ -110,7 +110,7 @@ func (m *model) ReadRows(name string, first int, dst []float32) error {
 	return nil
 }
 
-// decode converts values from a place of the file's order on.
+// decode converts values from a position in the file's order on.
 func (t tensor) decode(name string, dst []float32, at int) error {
 	var err error
 	if t.group > 0 {
@@ -133,28 +133,29 @@ func count(shape []int) int {
 	return n
 }
 
-// Open opens a model of any format that is known:
-//   - a folder with config.json and model.safetensors or model.safetensors.index.json, as Hugging Face has it;
-//   - a folder of gotrain's own checkpoint, with a config.json beside its model.safetensors;
-//   - a .safetensors file or folder with Meta's names, params.json beside it;
+// Open opens a model of any known format:
+//   - a folder with config.json and model.safetensors or model.safetensors.index.json, as from Hugging Face;
+//   - a folder of a gotrain checkpoint, with a config.json next to its model.safetensors;
+//   - a .safetensors file or folder with Meta's names, next to params.json;
 //   - a .bin file of llama2.c.
 //
-// Every size is checked before it returns; values are read when they are asked for.
+// Every size is checked before Open returns; values are read on demand.
 func Open(path string) (Model, error) { return OpenWith(path, nil) }
 
-// OpenWith is Open for weights that have no configuration beside them: config says what the model is; nil is Open. A file that says otherwise is an error.
+// OpenWith is like Open for weights without a configuration: config describes the model; with nil it is Open. If the file contradicts config, that is
+// an error.
 func OpenWith(path string, config *llama.Config) (Model, error) {
 	m, err := openAny(path, config)
 	if err != nil || config == nil {
 		return m, err
 	}
 	if said, given := plain(m.Config()), plain(*config); said != given {
-		return nil, errors.Join(fmt.Errorf("llamafile: %s says %+v, but it is given as %+v\nhint: leave out the one that is wrong", path, said, given), m.Close())
+		return nil, errors.Join(fmt.Errorf("llamafile: %s says %+v, but the given configuration is %+v\nhint: omit the wrong one", path, said, given), m.Close())
 	}
 	return m, nil
 }
 
-// plain leaves out a width of heads that follows from the others.
+// plain omits a head width that follows from the other values.
 func plain(c llama.Config) llama.Config {
 	if c.Heads > 0 && c.HeadDim*c.Heads == c.Dim {
 		c.HeadDim = 0
@@ -177,12 +178,12 @@ func openAny(path string, config *llama.Config) (Model, error) {
 	case strings.HasSuffix(path, ".safetensors"), strings.HasSuffix(path, ".index.json"):
 		return openTensors(path, filepath.Dir(path), config)
 	case strings.HasSuffix(path, ".pth"), strings.HasSuffix(path, ".pt"):
-		return openTensors(path, filepath.Dir(path), config) // which says what a pickle is
+		return openTensors(path, filepath.Dir(path), config) // which explains pickles
 	}
 	return openBin(path)
 }
 
-// onlyBin finds the file of llama2.c in a folder that has nothing else to open.
+// onlyBin finds the llama2.c file in a folder that has nothing else to open.
 func onlyBin(dir string) (string, bool) {
 	if found, _ := filepath.Glob(filepath.Join(escape(dir), "*.safetensors*")); len(found) > 0 {
 		return "", false
@@ -191,12 +192,12 @@ func onlyBin(dir string) (string, bool) {
 	return filepath.Join(dir, BinFile), err == nil
 }
 
-// escape makes a path a pattern that fits only itself.
+// escape makes a path a pattern that matches only itself.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// exists says whether a file is there; an error other than that it is not there is one.
+// exists reports whether a file exists; any error other than its absence counts as existing.
 func exists(path string) (bool, error) {
 	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

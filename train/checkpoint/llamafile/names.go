@@ -10,9 +10,9 @@ import (
 
 // part is one tensor of a Llama, in the order in which the network uses them.
 type part struct {
-	hf, meta string // within a layer: behind "model.layers.N." and "layers.N."
+	hf, meta string // within a layer: after "model.layers.N." and "layers.N."
 	shape    func(c llama.Config) []int
-	heads    func(c llama.Config) int // of a projection whose rows the rotary embedding pairs; nil: none
+	heads    func(c llama.Config) int // for a projection whose rows the rotary embedding pairs; nil: none
 }
 
 var (
@@ -23,8 +23,10 @@ var (
 	before = []part{{hf: embedName, meta: "tok_embeddings.weight", shape: table}}
 	layer  = []part{
 		{hf: "input_layernorm.weight", meta: "attention_norm.weight", shape: vector},
-		{"self_attn.q_proj.weight", "attention.wq.weight", func(c llama.Config) []int { return []int{c.Heads * c.Head(), c.Dim} }, func(c llama.Config) int { return c.Heads }},
-		{"self_attn.k_proj.weight", "attention.wk.weight", func(c llama.Config) []int { return []int{c.KVHeads * c.Head(), c.Dim} }, func(c llama.Config) int { return c.KVHeads }},
+		{"self_attn.q_proj.weight", "attention.wq.weight",
+			func(c llama.Config) []int { return []int{c.Heads * c.Head(), c.Dim} }, func(c llama.Config) int { return c.Heads }},
+		{"self_attn.k_proj.weight", "attention.wk.weight",
+			func(c llama.Config) []int { return []int{c.KVHeads * c.Head(), c.Dim} }, func(c llama.Config) int { return c.KVHeads }},
 		{hf: "self_attn.v_proj.weight", meta: "attention.wv.weight", shape: func(c llama.Config) []int { return []int{c.KVHeads * c.Head(), c.Dim} }},
 		{hf: "self_attn.o_proj.weight", meta: "attention.wo.weight", shape: func(c llama.Config) []int { return []int{c.Dim, c.Heads * c.Head()} }},
 		{hf: "post_attention_layernorm.weight", meta: "ffn_norm.weight", shape: vector},
@@ -43,14 +45,14 @@ const (
 	headName  = "lm_head.weight"
 )
 
-// param is one tensor of a certain model.
+// param is one tensor of a given model.
 type param struct {
 	name, meta string
 	shape      []int
-	heads      int // 0: the rows have no pairs
+	heads      int // 0: the rows are not paired
 }
 
-// params lists the tensors of a configuration that limits accepted; a tied last layer is none.
+// params lists the tensors of a configuration that passed limits; a tied last layer is not listed.
 func params(c llama.Config) []param {
 	out := make([]param, 0, len(layer)*c.Layers+3)
 	add := func(hfPrefix, metaPrefix string, parts []part) {
@@ -73,7 +75,7 @@ func params(c llama.Config) []param {
 	return out
 }
 
-// Names lists the parameters of a configuration that its Check accepts, as Hugging Face calls them, in the order in which the network uses them.
+// Names lists the parameters of a configuration that passes its Check, by Hugging Face's names, in the order in which the network uses them.
 func Names(c llama.Config) []string {
 	var out []string
 	for _, p := range params(c) {
@@ -82,7 +84,7 @@ func Names(c llama.Config) []string {
 	return out
 }
 
-// limits refuses what no file of this world can hold, before sizes are multiplied or lists are made; then it asks the configuration itself.
+// limits rejects impossible sizes before they are multiplied or lists are made; then it runs the configuration's own check.
 func limits(c llama.Config) error {
 	const most, layers = 1 << 28, 1 << 16
 	for _, d := range []struct {
@@ -92,7 +94,7 @@ func limits(c llama.Config) error {
 	}{{"dim", c.Dim, most}, {"hidden", c.Hidden, most}, {"layers", c.Layers, layers}, {"heads", c.Heads, 1 << 20}, {"kv_heads", c.KVHeads, 1 << 20},
 		{"head_dim", c.HeadDim, 1 << 20}, {"vocab", c.Vocab, most}, {"context", c.Context, most}} {
 		if d.v > d.max {
-			return fmt.Errorf("%s is %d, above the limit of %d", d.name, d.v, d.max)
+			return fmt.Errorf("%s is %d, but the limit is %d", d.name, d.v, d.max)
 		}
 		if d.v < 0 {
 			return fmt.Errorf("%s is %d, must be at least 1", d.name, d.v)
@@ -113,7 +115,7 @@ func limits(c llama.Config) error {
 	return nil
 }
 
-// ignored says whether a tensor of a file is no parameter: rotary tables that old writers stored, which follow from the configuration.
+// ignored reports whether a tensor of a file is not a parameter: rotary tables that old writers stored, which follow from the configuration.
 func ignored(name string) bool {
 	return strings.HasSuffix(name, "rotary_emb.inv_freq") || name == "rope.freqs"
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// place is a destination that appears when it is complete.
+// place is a destination that appears only when complete.
 type place struct {
 	dest   string
-	temp   string // beside dest: a folder, or the file itself
+	temp   string // next to dest: a folder, or the file itself
 	single bool
 	force  bool
 	files  []string
 	bytes  int64
 }
 
-// newPlace makes a temporary folder or names a temporary file.
+// newPlace makes a temporary folder, or chooses the name of a temporary file.
 func newPlace(dest string, single, force bool) (*place, error) {
 	dest, err := filepath.Abs(dest)
 	if err != nil {
@@ -46,8 +46,8 @@ func newPlace(dest string, single, force bool) (*place, error) {
 	return &place{dest: dest, temp: temp, single: single, force: force}, nil
 }
 
-// vacant says whether dest may be written. With force it may also be what an export wrote before; anything else at that path was put there by somebody who
-// may not know that it would go.
+// vacant checks whether dest may be written. With force it may also be an earlier export; anything else at that path may be somebody's data and must
+// stay.
 func vacant(dest string, single, force bool) error {
 	st, err := os.Lstat(dest)
 	switch {
@@ -56,11 +56,11 @@ func vacant(dest string, single, force bool) error {
 	case err != nil:
 		return err
 	case !force:
-		return fmt.Errorf("%w\nhint: give another path, or --force to replace it", ErrExists)
+		return fmt.Errorf("%w\nhint: choose another path, or use --force to replace it", ErrExists)
 	case single && st.Mode().IsRegular():
 		return nil
 	case single || !st.IsDir():
-		return fmt.Errorf("%w and is not what an export would replace", ErrExists)
+		return fmt.Errorf("%w and is not an export, so it is not replaced\nhint: choose another path", ErrExists)
 	}
 	entries, err := os.ReadDir(dest)
 	if err != nil {
@@ -68,26 +68,42 @@ func vacant(dest string, single, force bool) error {
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !written(e.Name()) {
-			return fmt.Errorf("%w and holds %s, which no export writes: it is not replaced\nhint: give another path, or remove it yourself", ErrExists, e.Name())
+			return fmt.Errorf(
+				"%w and contains %s, which no export writes, so it is not replaced\nhint: choose another path, or remove it yourself",
+				ErrExists,
+				e.Name(),
+			)
 		}
 	}
 	return nil
 }
 
-// written says whether an export writes files of that name. A tokenizer may be called anything, but not be something else.
+// written reports whether an export writes files of that name. A tokenizer may have any name, but must not be another kind of file.
 func written(name string) bool {
-	known := []string{ConfigFile, GenerationFile, ParamsFile, BinFile, "model.safetensors.index.json", "LICENSE", "LICENSE.txt", "README.md", "USE_POLICY.md"}
-	return slices.Contains(known, name) || slices.Contains(tokenizerNames, name) || strings.HasPrefix(name, "tok") || strings.HasPrefix(name, "model") && strings.HasSuffix(name, ".safetensors")
+	known := []string{
+		ConfigFile,
+		GenerationFile,
+		ParamsFile,
+		BinFile,
+		"model.safetensors.index.json",
+		"LICENSE",
+		"LICENSE.txt",
+		"README.md",
+		"USE_POLICY.md",
+	}
+	return slices.Contains(known, name) || slices.Contains(tokenizerNames, name) || strings.HasPrefix(name, "tok") ||
+
+		strings.HasPrefix(name, "model") && strings.HasSuffix(name, ".safetensors")
 }
 
-// write makes one durable file; a single file has no name of its own.
+// write makes one durable file; if dest is a single file, name is ignored.
 func (p *place) write(name string, fill func(io.Writer) error) (err error) {
 	if name == "" {
 		name = filepath.Base(p.dest)
 	}
 	f, err := os.OpenFile(filepath.Join(p.temp, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s would be written twice", name)
+		return fmt.Errorf("two files are called %s", name)
 	}
 	if err != nil {
 		return err
@@ -132,24 +148,25 @@ func (p *place) copy(path string) error {
 	return p.write(filepath.Base(path), func(w io.Writer) error { _, err := io.Copy(w, f); return err })
 }
 
-// commit renames. Between the two renames of a replacement dest is missing for a moment; a crash there leaves the old one beside it, under a name that says so.
+// commit renames. Between the two renames of a replacement, dest is missing for a moment; a crash there leaves the old one next to it, with the
+// suffix .old.
 func (p *place) commit() error {
 	if err := syncDir(p.temp); err != nil {
 		return err
 	}
-	if err := vacant(p.dest, p.single, p.force); err != nil { // somebody may have been faster
+	if err := vacant(p.dest, p.single, p.force); err != nil { // another process may have been faster
 		return err
 	}
 	parent := filepath.Dir(p.dest)
 	if p.single {
 		from := filepath.Join(p.temp, filepath.Base(p.dest))
 		err := errors.ErrUnsupported
-		if !p.force { // a link never replaces what another export has put there meanwhile
+		if !p.force { // a link never replaces what another export created meanwhile
 			if err = os.Link(from, p.dest); errors.Is(err, os.ErrExist) {
 				return ErrExists
 			}
 		}
-		if err != nil { // to be replaced, or no links on this file system
+		if err != nil { // replacement requested, or no hard links on this file system
 			err = os.Rename(from, p.dest)
 		}
 		if err != nil {
@@ -176,7 +193,7 @@ func (p *place) commit() error {
 	return os.RemoveAll(old)
 }
 
-// discard removes what is left under the temporary name.
+// discard removes what is left at the temporary name.
 func (p *place) discard() { os.RemoveAll(p.temp) }
 
 func syncDir(dir string) error {

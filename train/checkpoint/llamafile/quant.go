@@ -15,7 +15,7 @@ func (h binFile) quantised(r run) bool {
 	return h.version == 2 && !strings.HasSuffix(r.name, "norm.weight")
 }
 
-// dequantise reads values from a place on.
+// dequantise reads values from a position on.
 func (t tensor) dequantise(dst []float32, at int) {
 	for i := range dst {
 		s := math.Float32frombits(binary.LittleEndian.Uint32(t.scales[(at+i)/t.group*4:]))
@@ -23,8 +23,9 @@ func (t tensor) dequantise(dst []float32, at int) {
 	}
 }
 
-// placeQuantised finds the int8 and the scales. Writers differ: runq.c wants the scales of a tensor behind its int8, another revision of export.py wrote all int8
-// first and all scales last. The sizes are the same, so the scales themselves tell: int8 read as scales would not all be plausible.
+// placeQuantised locates the int8 values and the scales. Writers differ: runq.c expects the scales of a tensor after its int8 values, another
+// revision of export.py wrote all int8 values first and all scales last. The sizes are the same, so the scales themselves decide: int8 values read as
+// scales would not all be plausible.
 func (m *model) placeQuantised(h binFile, raw []byte, list []run) error {
 	together, apart := m.layout(h, raw, list, false), m.layout(h, raw, list, true)
 	a, b := plausible(together), plausible(apart)
@@ -34,14 +35,14 @@ func (m *model) placeQuantised(h binFile, raw []byte, list []run) error {
 	case b && !a:
 		m.tensors = apart
 	case a:
-		return errors.New("the scales may lie in two places, and both look right: the file cannot be read safely\nhint: export version 0 or 1")
+		return errors.New("two placements of the scales are plausible: the file cannot be read safely\nhint: export version 0 or 1")
 	default:
-		return errors.New("the scales of the int8 groups are not where a writer of version 2 puts them: the file is damaged")
+		return errors.New("no known placement of the int8 scales is plausible: the file is damaged")
 	}
 	return nil
 }
 
-// layout gives every tensor its bytes, with the scales behind each or all at the end.
+// layout assigns every tensor its bytes, with the scales after each tensor or all at the end.
 func (m *model) layout(h binFile, raw []byte, list []run, apart bool) map[string]tensor {
 	out := map[string]tensor{}
 	at, scales := h.start, len(raw)
@@ -69,7 +70,7 @@ func (m *model) layout(h binFile, raw []byte, list []run, apart bool) map[string
 	return out
 }
 
-// plausible says whether all scales are those of weights: not negative, finite, below 100 (times 127), and not denormal.
+// plausible reports whether all scales could be those of weights: not negative, finite, below 100 (times 127), and not denormal.
 func plausible(tensors map[string]tensor) bool {
 	for _, t := range tensors {
 		for i := 0; i+4 <= len(t.scales); i += 4 {

@@ -43,7 +43,8 @@ func TestHeadDim(t *testing.T) {
 	m := toy(c, 1)
 	same(t, "hf", m, reopen(t, m, HF, Options{}))
 	for _, format := range []string{Meta, Llama2C} {
-		if _, err := Export(t.Context(), m, format, filepath.Join(t.TempDir(), "x"), Options{}); err == nil || !strings.Contains(err.Error(), "8 heads of") {
+		if _, err := Export(t.Context(), m, format, filepath.Join(t.TempDir(), "x"), Options{}); err == nil ||
+			!strings.Contains(err.Error(), "8 heads of") {
 			t.Errorf("%s: %v", format, err)
 		}
 	}
@@ -63,7 +64,8 @@ func TestReadRows(t *testing.T) {
 			}
 		}
 	}
-	for what, err := range map[string]error{"beyond": m.ReadRows(name, 30, part), "before": m.ReadRows(name, -1, part), "half a row": m.ReadRows(name, 0, part[:33]),
+	for what, err := range map[string]error{"beyond": m.ReadRows(name, 30, part), "before": m.ReadRows(name, -1, part), "half a row": m.ReadRows(name, 0,
+		part[:33]),
 		"no such": m.Read("x", part), "size": m.Read(name, part)} {
 		if err == nil {
 			t.Errorf("%s: no error", what)
@@ -91,19 +93,19 @@ func TestExportRefuses(t *testing.T) {
 		dest   string
 		o      Options
 	}{
-		"it exists\nhint: give another path, or --force": {m, Llama2C, file, Options{}},
-		"letters.txt, which no export writes":            {m, HF, home, Options{Force: true}},
-		"is not what an export would replace":            {m, HF, file, Options{Force: true}},
-		`format "gguf" is not known`:                     {m, "gguf", dir + "/a", Options{}},
-		"llama2.c stores F32, not BF16":                  {m, Llama2C, dir + "/a", Options{DType: safetensors.BF16}},
-		"weights cannot be stored as I8":                 {m, HF, dir + "/a", Options{DType: safetensors.I8}},
-		"always rotates with theta 10000":                {third, Llama2C, dir + "/a", Options{}},
-		"a context of 99":                                {m, HF, dir + "/a", Options{Context: 99}},
-		"no such file":                                   {m, HF, dir + "/a", Options{Files: []string{dir + "/none"}}},
-		"holds no tokenizer":                             {m, HF, dir + "/a", Options{Files: []string{home}}},
-		"has no room for a tokenizer":                    {m, Llama2C, dir + "/a.bin", Options{Files: []string{file}}},
-		"config.json would be written twice":             {m, HF, dir + "/a", Options{Files: []string{writeFile(t, dir+"/c/config.json", nil)}}},
-		"e+38 is too large for F16":                      {big, HF, dir + "/a", Options{DType: safetensors.F16}},
+		"it already exists\nhint: choose another path, or use --force": {m, Llama2C, file, Options{}},
+		"letters.txt, which no export writes":                          {m, HF, home, Options{Force: true}},
+		"is not an export":                                             {m, HF, file, Options{Force: true}},
+		`unknown format "gguf"`:                                        {m, "gguf", dir + "/a", Options{}},
+		"llama2.c stores F32, not BF16":                                {m, Llama2C, dir + "/a", Options{DType: safetensors.BF16}},
+		"weights cannot be stored as I8":                               {m, HF, dir + "/a", Options{DType: safetensors.I8}},
+		"always rotates with theta 10000":                              {third, Llama2C, dir + "/a", Options{}},
+		"context of 99 exceeds":                                        {m, HF, dir + "/a", Options{Context: 99}},
+		"no such file":                                                 {m, HF, dir + "/a", Options{Files: []string{dir + "/none"}}},
+		"contains no tokenizer":                                        {m, HF, dir + "/a", Options{Files: []string{home}}},
+		"cannot include a tokenizer":                                   {m, Llama2C, dir + "/a.bin", Options{Files: []string{file}}},
+		"two files are called config.json":                             {m, HF, dir + "/a", Options{Files: []string{writeFile(t, dir+"/c/config.json", nil)}}},
+		"e+38 is too large for F16":                                    {big, HF, dir + "/a", Options{DType: safetensors.F16}},
 	} {
 		if _, err := Export(t.Context(), try.m, try.format, try.dest, try.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -210,12 +212,13 @@ func TestCheckpointFolder(t *testing.T) {
 			t.Errorf("%v does not say %s", err, want)
 		}
 	}
-	if _, err = ConfigFromFile(dir, llama.Config{Heads: 8, Theta: 1e4, NormEps: 1e-5, Context: 20, KVHeads: 8}); err == nil || !strings.Contains(err.Error(), "kv_heads is given as 8, the shapes say 2") {
+	if _, err = ConfigFromFile(dir, llama.Config{Heads: 8, Theta: 1e4, NormEps: 1e-5, Context: 20, KVHeads: 8}); err == nil ||
+		!strings.Contains(err.Error(), "kv_heads is given as 8, but the shapes give 2") {
 		t.Errorf("%v", err)
 	}
 	must(t, WriteConfig(dir, c, safetensors.F32))
 	n := open(t, dir)
-	if _, err := OpenWith(dir, &llama.Config{Dim: 5}); err == nil || !strings.Contains(err.Error(), "but it is given as") {
+	if _, err := OpenWith(dir, &llama.Config{Dim: 5}); err == nil || !strings.Contains(err.Error(), "but the given configuration is") {
 		t.Errorf("a configuration that disagrees: %v", err)
 	}
 	if n.Format() != "gotrain" {

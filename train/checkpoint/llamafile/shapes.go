@@ -11,9 +11,9 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// ConfigFromShapes derives a configuration from the shapes of parameters under Hugging Face's names. Shapes tell the widths, the layers, the
-// vocabulary and whether the last layer is tied; given must have what they cannot tell: Heads or HeadDim, Theta, NormEps and Context, and may have Scaling,
-// BOS and EOS. All that is missing is named at once. Where given says more than it must, it has to agree.
+// ConfigFromShapes derives a configuration from the shapes of parameters with Hugging Face's names. Shapes determine the widths, the layers, the
+// vocabulary and whether the last layer is tied; given must supply the rest: Heads or HeadDim, Theta, NormEps and Context, and optionally Scaling,
+// BOS and EOS. All missing settings are reported at once. Further settings in given must agree with the shapes.
 func ConfigFromShapes(shapes map[string][]int, given llama.Config) (llama.Config, error) {
 	c, err := configFromShapes(shapes, given)
 	if err != nil {
@@ -51,10 +51,10 @@ func configFromShapes(shapes map[string][]int, given llama.Config) (llama.Config
 	c.Tied = !head
 	missing := func(is bool, what string) {
 		if is {
-			errs = append(errs, fmt.Errorf("shapes do not tell %s", what))
+			errs = append(errs, fmt.Errorf("the shapes do not determine %s", what))
 		}
 	}
-	missing(given.Heads == 0 && given.HeadDim == 0, "the heads: give their number or their width")
+	missing(given.Heads == 0 && given.HeadDim == 0, "the heads: specify their number or their width")
 	missing(given.Theta == 0, "theta of the rotary embedding")
 	missing(given.NormEps == 0, "norm_eps")
 	missing(given.Context == 0, "the context")
@@ -67,11 +67,11 @@ func configFromShapes(shapes map[string][]int, given llama.Config) (llama.Config
 	return c, errors.Join(agree(given, c), limits(c))
 }
 
-// splitHeads divides the rows of q and k among heads.
+// splitHeads divides the rows of q and k into heads.
 func splitHeads(c *llama.Config, q, kv int) error {
 	if c.HeadDim == 0 {
 		if c.Heads < 1 || q%c.Heads != 0 {
-			return fmt.Errorf("the %d rows of q_proj do not divide among %d heads", q, c.Heads)
+			return fmt.Errorf("%d heads do not divide the %d rows of q_proj", q, c.Heads)
 		}
 		c.HeadDim = q / c.Heads
 	}
@@ -80,12 +80,12 @@ func splitHeads(c *llama.Config, q, kv int) error {
 	}
 	c.Heads, c.KVHeads = q/c.HeadDim, kv/c.HeadDim
 	if c.HeadDim*c.Heads == c.Dim {
-		c.HeadDim = 0 // the rule gives the same
+		c.HeadDim = 0 // it follows from the other values
 	}
 	return nil
 }
 
-// agree compares what was given with what the shapes say.
+// agree compares the given configuration with the shapes.
 func agree(given, c llama.Config) error {
 	var errs []error
 	for _, d := range []struct {
@@ -94,13 +94,13 @@ func agree(given, c llama.Config) error {
 	}{{"dim", given.Dim, c.Dim}, {"hidden", given.Hidden, c.Hidden}, {"layers", given.Layers, c.Layers}, {"heads", given.Heads, c.Heads},
 		{"kv_heads", given.KVHeads, c.KVHeads}, {"vocab", given.Vocab, c.Vocab}} {
 		if d.given != 0 && d.given != d.got {
-			errs = append(errs, fmt.Errorf("%s is given as %d, the shapes say %d", d.name, d.given, d.got))
+			errs = append(errs, fmt.Errorf("%s is given as %d, but the shapes give %d", d.name, d.given, d.got))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// ConfigFromFile is ConfigFromShapes of a safetensors file or folder with Hugging Face's names.
+// ConfigFromFile is ConfigFromShapes for a safetensors file or folder with Hugging Face's names.
 func ConfigFromFile(path string, given llama.Config) (llama.Config, error) {
 	set, err := safetensors.OpenSet(path)
 	if err != nil {
@@ -110,7 +110,8 @@ func ConfigFromFile(path string, given llama.Config) (llama.Config, error) {
 	return ConfigFromShapes(dims(set), given)
 }
 
-// WriteConfig writes config.json into a folder, beside the weights of a checkpoint, say. It appears complete or not at all; one that is there is replaced.
+// WriteConfig writes config.json into a folder, for example next to the weights of a checkpoint. It appears complete or not at all, and replaces an
+// existing one.
 func WriteConfig(dir string, c llama.Config, dtype safetensors.DType) error {
 	raw, err := EncodeConfig(c, dtype)
 	if err != nil {

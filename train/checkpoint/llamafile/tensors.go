@@ -14,17 +14,17 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// The files beside the tensors.
+// Names of the files next to the tensors.
 const (
 	ConfigFile     = "config.json"            // Hugging Face's
 	GenerationFile = "generation_config.json" // Hugging Face's
 	ParamsFile     = "params.json"            // Meta's
-	BinFile        = "model.bin"              // llama2.c's, where Export is given a folder
+	BinFile        = "model.bin"              // llama2.c's, if Export is given a folder
 
-	manifestFile = "MANIFEST.json" // marks gotrain's own checkpoints
+	manifestFile = "MANIFEST.json" // marks gotrain checkpoints
 )
 
-// openTensors opens safetensors under either naming; dir is where the configuration lies.
+// openTensors opens safetensors with either naming; dir is the folder of the configuration.
 func openTensors(path, dir string, config *llama.Config) (Model, error) {
 	set, err := safetensors.OpenSet(path)
 	if err != nil {
@@ -67,20 +67,20 @@ func fromSet(set *safetensors.Set, dir string, config *llama.Config) (*model, er
 	case !os.IsNotExist(err):
 		return nil, err
 	case config == nil:
-		return nil, fmt.Errorf("%w: there is no %s\nhint: put one beside the weights, or say what they are with --config", ErrNoConfig, ConfigFile)
+		return nil, fmt.Errorf("%w: there is no %s\nhint: put one next to the weights, or describe them with --config", ErrNoConfig, ConfigFile)
 	default:
 		m.cfg = *config
 	}
 	return m, m.find(set, func(p param) string { return p.name }, false)
 }
 
-// find looks up every parameter of m.cfg in a set, under the names of the format, and sees that the set holds nothing else.
+// find looks up every parameter of m.cfg in a set, by the names of the format, and checks that the set holds nothing else.
 func (m *model) find(set *safetensors.Set, named func(param) string, interleaved bool) error {
 	if err := limits(m.cfg); err != nil {
 		return err
 	}
-	if have := len(set.Names()); 2*have < len(layer)*m.cfg.Layers { // otherwise the missing ones are named
-		return fmt.Errorf("%d tensors are too few for %d layers: it is not complete", have, m.cfg.Layers)
+	if have := len(set.Names()); 2*have < len(layer)*m.cfg.Layers { // otherwise each missing one is reported
+		return fmt.Errorf("%d tensors are too few for %d layers: the file is incomplete", have, m.cfg.Layers)
 	}
 	m.tensors = map[string]tensor{}
 	known := map[string]bool{}
@@ -105,7 +105,7 @@ func (m *model) find(set *safetensors.Set, named func(param) string, interleaved
 	}
 	for _, name := range set.Names() {
 		if !known[name] && !ignored(name) {
-			errs = append(errs, fmt.Errorf("tensor %s is not of this Llama", name))
+			errs = append(errs, fmt.Errorf("tensor %s does not belong to this Llama", name))
 		}
 	}
 	if len(errs) > 4 {
@@ -120,18 +120,18 @@ func lookup(set *safetensors.Set, name string, want []int) (tensor, error) {
 		return tensor{}, fmt.Errorf("tensor %s is missing", name)
 	}
 	if !slices.EqualFunc(s.Shape, want, func(a int64, b int) bool { return a == int64(b) }) {
-		return tensor{}, fmt.Errorf("tensor %s has shape %v, the configuration says %v", name, s.Shape, want)
+		return tensor{}, fmt.Errorf("tensor %s has shape %v, but the configuration requires %v", name, s.Shape, want)
 	}
 	switch s.DType {
 	case safetensors.F32, safetensors.BF16, safetensors.F16, safetensors.F64:
 	default:
-		return tensor{}, fmt.Errorf("tensor %s is %s: only F32, BF16, F16 and F64 are read", name, s.DType)
+		return tensor{}, fmt.Errorf("tensor %s is %s: only F32, BF16, F16 and F64 are supported", name, s.DType)
 	}
 	raw, err := f.Bytes(name)
 	return tensor{shape: want, dtype: s.DType, raw: raw}, err
 }
 
-// checkTied accepts a second copy of a tied embedding only where it says the same: otherwise one of the two would be dropped in silence.
+// checkTied accepts a second copy of a tied embedding only if it is equal: otherwise one of the two would be dropped silently.
 func (m *model) checkTied(set *safetensors.Set, named func(param) string, known map[string]bool) error {
 	untied := m.cfg
 	untied.Tied = false
@@ -146,12 +146,13 @@ func (m *model) checkTied(set *safetensors.Set, named func(param) string, known 
 		return err
 	}
 	if e := m.tensors[embedName]; e.dtype != t.dtype || !bytes.Equal(e.raw, t.raw) {
-		return fmt.Errorf("the last layer is said to be tied, but %s differs from the embedding\nhint: set tie_word_embeddings to false in %s if it is meant to", named(head), ConfigFile)
+		return fmt.Errorf("the configuration ties the last layer, but %s differs from the embedding\n"+
+			"hint: if the two are separate, set tie_word_embeddings to false in %s", named(head), ConfigFile)
 	}
 	return nil
 }
 
-// dims are the shapes of a set, for what follows from them.
+// dims returns the shapes of a set, to derive settings from.
 func dims(set *safetensors.Set) map[string][]int {
 	out := map[string][]int{}
 	for _, name := range set.Names() {

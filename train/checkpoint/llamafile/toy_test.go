@@ -16,10 +16,23 @@ const stories = "../../../recipes/data/stories260k"
 
 // toys are small models of every kind: many or grouped heads, tied or not, odd sizes.
 var toys = map[string]llama.Config{
-	"mha":   {Dim: 24, Hidden: 20, Layers: 2, Heads: 3, KVHeads: 3, Vocab: 11, Context: 16, Theta: 1e4, NormEps: 1e-5, BOS: 1, EOS: 2},
-	"gqa":   {Dim: 32, Hidden: 36, Layers: 3, Heads: 8, KVHeads: 2, Vocab: 13, Context: 20, Theta: 1e4, NormEps: 1e-5, Tied: true, BOS: 1, EOS: 2},
-	"mqa":   {Dim: 16, Hidden: 50, Layers: 1, Heads: 4, KVHeads: 1, Vocab: 7, Context: 9, Theta: 1e4, NormEps: 1e-5, BOS: 1, EOS: 2},
-	"third": {Dim: 32, Hidden: 64, Layers: 2, Heads: 4, KVHeads: 2, Vocab: 300, Context: 1 << 17, Theta: 5e5, NormEps: 1e-5, BOS: 128000, EOS: 128001, Scaling: llama.Scaling{Factor: 32, LowFreq: 1, HighFreq: 4, Original: 8192}},
+	"mha": {Dim: 24, Hidden: 20, Layers: 2, Heads: 3, KVHeads: 3, Vocab: 11, Context: 16, Theta: 1e4, NormEps: 1e-5, BOS: 1, EOS: 2},
+	"gqa": {Dim: 32, Hidden: 36, Layers: 3, Heads: 8, KVHeads: 2, Vocab: 13, Context: 20, Theta: 1e4, NormEps: 1e-5, Tied: true, BOS: 1, EOS: 2},
+	"mqa": {Dim: 16, Hidden: 50, Layers: 1, Heads: 4, KVHeads: 1, Vocab: 7, Context: 9, Theta: 1e4, NormEps: 1e-5, BOS: 1, EOS: 2},
+	"third": {
+		Dim:     32,
+		Hidden:  64,
+		Layers:  2,
+		Heads:   4,
+		KVHeads: 2,
+		Vocab:   300,
+		Context: 1 << 17,
+		Theta:   5e5,
+		NormEps: 1e-5,
+		BOS:     128000,
+		EOS:     128001,
+		Scaling: llama.Scaling{Factor: 32, LowFreq: 1, HighFreq: 4, Original: 8192},
+	},
 }
 
 // toy is a Model in memory, with random weights.
@@ -100,7 +113,8 @@ func bin1(t testing.TB, m Model) []byte {
 	each("post_attention_layernorm.weight")
 	put("model.norm.weight")
 	put(embedName)
-	for _, part := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj", "mlp.up_proj"} {
+	for _, part := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj",
+		"mlp.up_proj"} {
 		each(part + ".weight")
 	}
 	if !c.Tied {

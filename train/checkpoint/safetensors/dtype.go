@@ -22,10 +22,10 @@ const (
 	Bool DType = "BOOL"
 )
 
-// order is the writer's order of types of one width; it is only there to be the same always.
+// order is the writer's order of types of the same width; any fixed order would do.
 var order = []DType{F64, I64, U64, F32, I32, U32, F16, BF16, I16, U16, I8, U8, Bool}
 
-// Size is the size of an element in bytes, 0 for a type that is not known.
+// Size is the size of an element in bytes, 0 for an unknown type.
 func (t DType) Size() int64 {
 	switch t {
 	case F64, I64, U64:

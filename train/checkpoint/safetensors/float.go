@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Float32s reads a tensor of a floating-point type as float32; F64 is rounded to nearest even.
+// Float32s reads a floating-point tensor as float32; F64 is rounded to nearest even.
 func (f *File) Float32s(name string) ([]float32, error) {
 	t, err := f.find(name)
 	if err != nil {
@@ -23,7 +23,7 @@ func (f *File) Float32s(name string) ([]float32, error) {
 	return out, nil
 }
 
-// DecodeFloat32s widens little-endian values of a floating-point type to dst; F64 is rounded to nearest even. raw has len(dst) values.
+// DecodeFloat32s converts little-endian floating-point values to float32 in dst; F64 is rounded to nearest even. raw has len(dst) values.
 func DecodeFloat32s(dst []float32, raw []byte, t DType) error {
 	if n := t.Size() * int64(len(dst)); n != int64(len(raw)) {
 		return fmt.Errorf("%d bytes of %s for %d values", len(raw), t, len(dst))
@@ -51,8 +51,8 @@ func DecodeFloat32s(dst []float32, raw []byte, t DType) error {
 	return nil
 }
 
-// AppendFloat32s appends the little-endian bytes of values as F32, BF16 or F16, rounded to nearest even. A finite value that is too large for
-// the type is an error, because an infinity in a file of weights is noticed too late.
+// AppendFloat32s appends the little-endian bytes of values as F32, BF16 or F16, rounded to nearest even. A finite value that is too large for the
+// type is an error, because an infinity in a weight file would be noticed too late.
 func AppendFloat32s(dst []byte, values []float32, t DType) ([]byte, error) {
 	switch t {
 	case F32:
@@ -77,7 +77,7 @@ func AppendFloat32s(dst []byte, values []float32, t DType) ([]byte, error) {
 	return dst, nil
 }
 
-// toBF16 keeps the upper half, rounded; a NaN stays one.
+// toBF16 keeps the upper half, rounded; a NaN stays a NaN.
 func toBF16(v float32) (h uint16, overflow bool) {
 	b := math.Float32bits(v)
 	if b&0x7fffffff > 0x7f800000 {
@@ -96,7 +96,7 @@ func toF16(v float32) (h uint16, overflow bool) {
 		return sign | 0x7e00 | uint16(b>>13&0x3ff), false
 	case b == 0x7f800000:
 		return sign | 0x7c00, false
-	case b >= 0x477ff000: // 65520, half-way to the value after the largest
+	case b >= 0x477ff000: // 65520, half-way from the largest value to the next
 		return sign | 0x7c00, true
 	case b < 0x38800000: // below 2^-14: a multiple of 2^-24, and float64 has room to round once
 		return sign | uint16(math.RoundToEven(float64(math.Float32frombits(b))*(1<<24))), false

@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxHeader is the largest header that is read or written, as in the reference implementation.
+// MaxHeader is the size of the largest header to read or write, as in the reference implementation.
 const MaxHeader = 100_000_000
 
 const metadataKey = "__metadata__"
 
-// Tensor says what a tensor is and, in a file that was read, where it lies.
+// Tensor describes a tensor and, in a file that was read, its place.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -27,7 +27,7 @@ type Tensor struct {
 	End   int64
 }
 
-// Bytes is the size of the tensor, -1 where the shape or dtype makes none.
+// Bytes is the size of the tensor, or -1 if its shape or dtype is invalid.
 func (t Tensor) Bytes() int64 {
 	n := t.DType.Size()
 	if n == 0 {
@@ -42,7 +42,7 @@ func (t Tensor) Bytes() int64 {
 	return n
 }
 
-// header is a checked header.
+// header is a validated header.
 type header struct {
 	tensors []Tensor // in the order of the data
 	meta    map[string]string
@@ -55,29 +55,29 @@ type entry struct {
 	Offsets *[]int64 `json:"data_offsets"`
 }
 
-// readHeader reads and checks the header of a file of the given size.
+// readHeader reads and validates the header of a file of the given size.
 func readHeader(r io.ReaderAt, size int64) (header, error) {
 	var h header
 	var prefix [8]byte
 	if size < 8 {
-		return h, fmt.Errorf("the file has %d bytes, less than the 8 of the header's length", size)
+		return h, fmt.Errorf("the file has %d bytes, fewer than the 8 of the header's length", size)
 	}
 	if err := readFull(r, prefix[:], 0); err != nil {
 		return h, fmt.Errorf("read the header's length: %w", err)
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > MaxHeader {
-		return h, fmt.Errorf("a header of %d bytes is above the limit of %d\nhint: the file may not be safetensors", n, MaxHeader)
+		return h, fmt.Errorf("the header has %d bytes, above the limit of %d\nhint: check that the file is in safetensors format", n, MaxHeader)
 	}
 	if int64(n) > size-8 {
-		return h, fmt.Errorf("the header of %d bytes does not fit into the file of %d bytes: the file is cut off", n, size)
+		return h, fmt.Errorf("the header of %d bytes does not fit into the file of %d bytes: the file is truncated", n, size)
 	}
 	raw := make([]byte, n)
 	if err := readFull(r, raw, 8); err != nil {
 		return h, fmt.Errorf("read the header: %w", err)
 	}
 	if n == 0 || raw[0] != '{' {
-		return h, errors.New("the header does not begin with {\nhint: the file may not be safetensors")
+		return h, errors.New("the header does not begin with {\nhint: check that the file is in safetensors format")
 	}
 	h.start = 8 + int64(n)
 	if err := h.parse(raw); err != nil {
@@ -89,7 +89,7 @@ func readHeader(r io.ReaderAt, size int64) (header, error) {
 func readFull(r io.ReaderAt, dst []byte, at int64) error {
 	n, err := r.ReadAt(dst, at)
 	if n == len(dst) {
-		return nil // ReadAt may say EOF at the very end
+		return nil // ReadAt may return EOF at the very end
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -97,7 +97,7 @@ func readFull(r io.ReaderAt, dst []byte, at int64) error {
 	return err
 }
 
-// parse walks the top level by tokens, because a map would hide a name that is there twice.
+// parse walks the top level token by token, because a map would hide duplicate names.
 func (h *header) parse(raw []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if _, err := dec.Token(); err != nil {
@@ -111,7 +111,7 @@ func (h *header) parse(raw []byte) error {
 		}
 		name, _ := tok.(string)
 		if seen[name] {
-			return fmt.Errorf("header: the name %q is there twice", name)
+			return fmt.Errorf("header: duplicate name %q", name)
 		}
 		seen[name] = true
 		if name == metadataKey {
@@ -142,15 +142,15 @@ func (h *header) parse(raw []byte) error {
 func (e entry) tensor(name string) (Tensor, error) {
 	var t Tensor
 	if e.DType == nil || e.Shape == nil || e.Offsets == nil || len(*e.Offsets) != 2 {
-		return t, errors.New("wants dtype, shape and two data_offsets")
+		return t, errors.New("must have dtype, shape and two data_offsets")
 	}
 	t = Tensor{name, *e.DType, *e.Shape, (*e.Offsets)[0], (*e.Offsets)[1]}
 	if t.DType.Size() == 0 {
-		return t, fmt.Errorf("dtype %q is not known", t.DType)
+		return t, fmt.Errorf("unknown dtype %q", t.DType)
 	}
 	size := t.Bytes()
 	if size < 0 {
-		return t, fmt.Errorf("the shape %v is not possible", t.Shape)
+		return t, fmt.Errorf("the shape %v is invalid", t.Shape)
 	}
 	if t.Begin < 0 || t.End < t.Begin || t.End-t.Begin != size {
 		return t, fmt.Errorf("offsets %d…%d do not hold the %d bytes of %s%v", t.Begin, t.End, size, t.DType, t.Shape)
@@ -158,7 +158,7 @@ func (e entry) tensor(name string) (Tensor, error) {
 	return t, nil
 }
 
-// checkCover sorts the tensors by place and sees that they cover the data exactly.
+// checkCover sorts the tensors by offset and checks that they cover the data exactly.
 func (h *header) checkCover(data int64) error {
 	slices.SortFunc(h.tensors, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End), cmp.Compare(a.Name, b.Name))
@@ -167,19 +167,19 @@ func (h *header) checkCover(data int64) error {
 	for _, t := range h.tensors {
 		switch {
 		case t.Begin > at:
-			return fmt.Errorf("%d bytes before tensor %q belong to nobody", t.Begin-at, t.Name)
+			return fmt.Errorf("%d bytes before tensor %q belong to no tensor", t.Begin-at, t.Name)
 		case t.Begin < at:
-			return fmt.Errorf("tensor %q overlaps the one before", t.Name)
+			return fmt.Errorf("tensor %q overlaps the previous one", t.Name)
 		}
 		at = t.End
 	}
 	if at != data {
-		return fmt.Errorf("tensors take %d bytes, the file has %d: it is cut off or has something appended", at, data)
+		return fmt.Errorf("the tensors take %d bytes, but the file has %d: it is truncated or has trailing data", at, data)
 	}
 	return nil
 }
 
-// plan puts tensors into the writer's order and gives them their places.
+// plan sorts tensors into the writer's order and assigns their offsets.
 func plan(tensors []Tensor) ([]Tensor, error) {
 	out := slices.Clone(tensors)
 	slices.SortStableFunc(out, func(a, b Tensor) int {
@@ -191,11 +191,11 @@ func plan(tensors []Tensor) ([]Tensor, error) {
 		n := t.Bytes()
 		switch {
 		case t.Name == metadataKey || seen[t.Name]:
-			return nil, fmt.Errorf("safetensors: the name %q is reserved or there twice", t.Name)
-		case !utf8.ValidString(t.Name): // JSON would replace what is not UTF-8, and two names might become one
+			return nil, fmt.Errorf("safetensors: the name %q is reserved or duplicate", t.Name)
+		case !utf8.ValidString(t.Name): // JSON would replace invalid UTF-8, and two names might become one
 			return nil, fmt.Errorf("safetensors: the name %q is not UTF-8", t.Name)
 		case n < 0 || n > math.MaxInt64-at:
-			return nil, fmt.Errorf("safetensors: tensor %q: %s%v is not possible", t.Name, t.DType, t.Shape)
+			return nil, fmt.Errorf("safetensors: tensor %q: %s%v is invalid", t.Name, t.DType, t.Shape)
 		}
 		seen[t.Name] = true
 		t.Begin, t.End = at, at+n
@@ -204,7 +204,7 @@ func plan(tensors []Tensor) ([]Tensor, error) {
 	return out, nil
 }
 
-// encode makes the bytes before the data. Written by hand because the order of names is the order of the data.
+// encode makes the bytes before the data. The JSON is written by hand because the order of names is the order of the data.
 func encode(tensors []Tensor, meta map[string]string) ([]byte, error) {
 	var b bytes.Buffer
 	b.Write(make([]byte, 8))
@@ -244,7 +244,7 @@ func encode(tensors []Tensor, meta map[string]string) ([]byte, error) {
 		b.WriteByte(' ')
 	}
 	if b.Len()-8 > MaxHeader {
-		return nil, fmt.Errorf("safetensors: a header of %d bytes is above the limit of %d", b.Len()-8, MaxHeader)
+		return nil, fmt.Errorf("safetensors: a header of %d bytes exceeds the limit of %d", b.Len()-8, MaxHeader)
 	}
 	binary.LittleEndian.PutUint64(b.Bytes(), uint64(b.Len()-8))
 	return b.Bytes(), nil

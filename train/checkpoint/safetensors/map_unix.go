@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// Map maps a whole regular file into memory, read-only; the second result gives the mapping back. The warning at Open counts here too.
+// Map maps a whole regular file into memory, read-only; the second result unmaps it. The warning of Open applies here too.
 func Map(path string) ([]byte, func() error, error) {
 	f, err := foreign.Open(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func Map(path string) ([]byte, func() error, error) {
 		return nil, nil, err
 	}
 	if st.Size() == 0 {
-		return nil, func() error { return nil }, nil // an empty mapping is an error of the system; the header check will speak
+		return nil, func() error { return nil }, nil // the system rejects an empty mapping; the header check reports it
 	}
 	if int64(int(st.Size())) != st.Size() {
 		return nil, nil, errors.New("the file is larger than the address space")

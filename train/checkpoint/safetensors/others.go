@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// ErrPickle says that a file is Python's own format (.pth, .pt, pytorch_model.bin). It is a program, and is not run.
-var ErrPickle = errors.New("it is a pickle, which is a program and is not read")
+// ErrPickle means that a file is in Python's pickle format (.pth, .pt, pytorch_model.bin). A pickle is a program, and is not run.
+var ErrPickle = errors.New("it is a pickle, which is a program and cannot be read safely")
 
-const pickleHint = "\nhint: write its tensors as safetensors, in Python: " +
+const pickleHint = "\nhint: convert it to safetensors, in Python: " +
 	"safetensors.torch.save_file(torch.load(FILE, map_location=\"cpu\", weights_only=True), \"model.safetensors\")"
 
-// CheckPickle is the error, with a hint, for a pickle, told by its name or its contents: PyTorch's archives are zip files, its older ones begin with the
-// pickle itself. nil for anything else.
+// CheckPickle returns the error, with a hint, for a pickle, recognised by its name or its contents: PyTorch's archives are zip files, its older ones
+// begin with the pickle itself. It returns nil for anything else.
 func CheckPickle(head []byte, path string) error {
 	old := len(head) > 2 && head[0] == 0x80 && head[1] >= 2 && head[1] <= 5
 	if ext := filepath.Ext(path); ext == ".pth" || ext == ".pt" || bytes.HasPrefix(head, []byte("PK\x03\x04")) || old {
@@ -25,7 +25,7 @@ func CheckPickle(head []byte, path string) error {
 	return nil
 }
 
-// picklesIn says of a folder without safetensors that it has pickles, where that is so.
+// picklesIn reports pickles in a folder that has no safetensors.
 func picklesIn(dir string) error {
 	for _, pattern := range []string{"*.pth", "*.pt", "pytorch_model*.bin"} {
 		if found, _ := filepath.Glob(filepath.Join(escape(dir), pattern)); len(found) > 0 {
@@ -35,13 +35,13 @@ func picklesIn(dir string) error {
 	return nil
 }
 
-// escape makes a path a pattern that fits only itself.
+// escape makes a path a pattern that matches only itself.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// WrapperHint explains names that all begin with what a wrapper of PyTorch puts in front: "module." of DistributedDataParallel and DataParallel, "_orig_mod." of
-// torch.compile. "" for other names.
+// WrapperHint explains names that all begin with the prefix of a PyTorch wrapper: "module." of DistributedDataParallel and DataParallel, "_orig_mod."
+// of torch.compile. It returns "" for other names.
 func WrapperHint(names []string) string {
 	wrapped := func(name string) bool {
 		return strings.HasPrefix(name, "module.") || strings.HasPrefix(name, "_orig_mod.")
@@ -54,6 +54,7 @@ func WrapperHint(names []string) string {
 		part, after, _ := strings.Cut(rest, ".")
 		prefix, rest = prefix+part+".", after
 	}
-	return fmt.Sprintf("all names begin with %q, which a wrapper put there (module.: DistributedDataParallel; _orig_mod.: torch.compile); save the tensors without it, in Python: "+
+	return fmt.Sprintf("all names begin with %q, the prefix of a PyTorch wrapper (module.: DistributedDataParallel; _orig_mod.: torch.compile); "+
+		"save the tensors without it, in Python: "+
 		"{name.removeprefix(%q): t for name, t in state.items()}", prefix, prefix)
 }

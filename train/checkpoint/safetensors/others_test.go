@@ -10,12 +10,13 @@ import (
 
 func TestPickles(t *testing.T) {
 	dir := t.TempDir()
-	for name, head := range map[string]string{"a.pth": "PK\x03\x04rest of it", "b.safetensors": "PK\x03\x04rest", "c.pt": "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."} {
+	for name, head := range map[string]string{"a.pth": "PK\x03\x04rest of it", "b.safetensors": "PK\x03\x04rest",
+		"c.pt": "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(head), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenSet(path); !errors.Is(err, ErrPickle) || !strings.Contains(err.Error(), "hint: write its tensors as safetensors") {
+		if _, err := OpenSet(path); !errors.Is(err, ErrPickle) || !strings.Contains(err.Error(), "hint: convert it to safetensors") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

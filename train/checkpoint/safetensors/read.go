@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// File is an open file with a checked header. It may be read from several goroutines.
+// File is an open file with a validated header. It may be read from several goroutines.
 type File struct {
 	name   string
 	h      header
 	at     map[string]int
 	r      io.ReaderAt
-	mapped []byte // the whole file, nil where it is not mapped
+	mapped []byte // the whole file, nil if it is not mapped
 	close  func() error
 }
 
-// Open maps a file into memory and checks its header. The file must not be cut off while it is open: the system ends a
-// process that reads a mapped page which is gone. Use New over an os.File where that may happen.
+// Open maps a file into memory and validates its header. The file must not be truncated while it is open: the system kills a process that reads a
+// mapped page that is gone. Use New with an os.File if that may happen.
 func Open(path string) (*File, error) {
 	raw, unmap, err := Map(path)
 	if err != nil {
@@ -37,7 +37,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// New checks the header of a file of size bytes behind r. name is for messages.
+// New validates the header of a file of size bytes read from r. name is for messages.
 func New(name string, r io.ReaderAt, size int64) (*File, error) {
 	h, err := readHeader(r, size)
 	if err != nil {
@@ -50,13 +50,13 @@ func New(name string, r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// Name is the path or name that the file was opened with.
+// Name is the path or name with which the file was opened.
 func (f *File) Name() string { return f.name }
 
 // Tensors lists the tensors in the order of the data.
 func (f *File) Tensors() []Tensor { return slices.Clone(f.h.tensors) }
 
-// Metadata is a copy of the strings under __metadata__.
+// Metadata is a copy of the __metadata__ strings.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.h.meta) }
 
 // Lookup finds a tensor by name.
@@ -76,14 +76,14 @@ func (f *File) find(name string) (Tensor, error) {
 	return t, nil
 }
 
-// Read copies the bytes of a tensor to dst, which must have their number.
+// Read copies the bytes of a tensor to dst, whose length must match.
 func (f *File) Read(name string, dst []byte) error {
 	t, err := f.find(name)
 	if err != nil {
 		return err
 	}
 	if int64(len(dst)) != t.Bytes() {
-		return fmt.Errorf("safetensors: %s: tensor %q has %d bytes, the destination %d", f.name, name, t.Bytes(), len(dst))
+		return fmt.Errorf("safetensors: %s: tensor %q has %d bytes, but the destination has %d", f.name, name, t.Bytes(), len(dst))
 	}
 	if err := readFull(f.r, dst, f.h.start+t.Begin); err != nil {
 		return fmt.Errorf("safetensors: %s: tensor %q: %w", f.name, name, err)
@@ -100,8 +100,7 @@ func (f *File) Reader(name string) (*io.SectionReader, error) {
 	return io.NewSectionReader(f.r, f.h.start+t.Begin, t.Bytes()), nil
 }
 
-// Bytes is the tensor's memory without a copy where the file is mapped (read-only, gone after Close; old files may not align it), a copy
-// otherwise.
+// Bytes is the tensor's memory without a copy if the file is mapped (read-only, invalid after Close; old files may not align it), otherwise a copy.
 func (f *File) Bytes(name string) ([]byte, error) {
 	t, err := f.find(name)
 	if err != nil {
@@ -114,7 +113,7 @@ func (f *File) Bytes(name string) ([]byte, error) {
 	return dst, f.Read(name, dst)
 }
 
-// Close gives the mapping back. Idempotent. The reader given to New stays open.
+// Close unmaps the file. Close is idempotent. The reader given to New stays open.
 func (f *File) Close() error {
 	c := f.close
 	if c == nil {

@@ -97,7 +97,7 @@ func TestRoundTrip(t *testing.T) {
 		if f.Metadata()["step"] != "7" || f.h.start%8 != 0 {
 			t.Errorf("metadata %v, data start at %d", f.Metadata(), f.h.start)
 		}
-		if err := f.Read("b", make([]byte, 3)); err == nil || !strings.Contains(err.Error(), "24 bytes, the destination 3") {
+		if err := f.Read("b", make([]byte, 3)); err == nil || !strings.Contains(err.Error(), "24 bytes, but the destination has 3") {
 			t.Errorf("wrong destination gives %v", err)
 		}
 		if _, err := f.Bytes("c"); err == nil || !strings.Contains(err.Error(), `no tensor "c" among its 6`) {
@@ -132,26 +132,26 @@ func TestBadFilesAreRefused(t *testing.T) {
 		name, want string
 		raw        []byte
 	}{
-		{"empty", "less than the 8", nil},
+		{"empty", "fewer than the 8", nil},
 		{"huge header", "above the limit", huge},
 		{"minus one", "above the limit", binary.LittleEndian.AppendUint64(nil, math.MaxUint64)},
-		{"cut header", "cut off", file(`{"w":`, 0)[:10]},
+		{"cut header", "truncated", file(`{"w":`, 0)[:10]},
 		{"no header", "begin with {", file("", 0)},
 		{"text", "begin with {", file("hello", 0)},
 		{"bad json", "header:", file(`{"w":`, 0)},
-		{"twice", `"w" is there twice`, file(`{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2)},
-		{"dtype", `dtype "F7" is not known`, file(one(`{"dtype":"F7","shape":[1],"data_offsets":[0,1]}`), 1)},
-		{"fields", "wants dtype", file(one(`{"dtype":"U8","shape":[1]}`), 1)},
-		{"null", "wants dtype", file(one(`null`), 0)},
-		{"three offsets", "wants dtype", file(one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}`), 1)},
-		{"negative shape", "not possible", file(one(`{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}`), 1)},
-		{"overflow", "not possible", file(one(`{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}`), 0)},
+		{"twice", `duplicate name "w"`, file(`{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2)},
+		{"dtype", `unknown dtype "F7"`, file(one(`{"dtype":"F7","shape":[1],"data_offsets":[0,1]}`), 1)},
+		{"fields", "must have dtype", file(one(`{"dtype":"U8","shape":[1]}`), 1)},
+		{"null", "must have dtype", file(one(`null`), 0)},
+		{"three offsets", "must have dtype", file(one(`{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}`), 1)},
+		{"negative shape", "is invalid", file(one(`{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}`), 1)},
+		{"overflow", "is invalid", file(one(`{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}`), 0)},
 		{"size", "do not hold the 4 bytes", file(one(`{"dtype":"F32","shape":[1],"data_offsets":[0,3]}`), 3)},
 		{"backwards", "do not hold", file(one(`{"dtype":"U8","shape":[1],"data_offsets":[1,0]}`), 1)},
-		{"hole", "belong to nobody", file(one(`{"dtype":"U8","shape":[1],"data_offsets":[1,2]}`), 2)},
+		{"hole", "belong to no tensor", file(one(`{"dtype":"U8","shape":[1],"data_offsets":[1,2]}`), 2)},
 		{"overlap", "overlaps", file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3)},
-		{"cut data", "cut off or has something appended", file(one(`{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`), 3)},
-		{"appended", "cut off or has something appended", file(one(`{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`), 5)},
+		{"cut data", "truncated or has trailing data", file(one(`{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`), 3)},
+		{"appended", "truncated or has trailing data", file(one(`{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`), 5)},
 		{"after the brace", "after the closing brace", file(`{} x`, 0)},
 		{"metadata", "__metadata__", file(`{"__metadata__":{"a":1}}`, 0)},
 	} {
@@ -174,11 +174,11 @@ func TestWriterRefuses(t *testing.T) {
 		data    func(Tensor, io.Writer) error
 	}{
 		{"2 of its 2 bytes are missing", []Tensor{w}, none},
-		{"1 bytes more than the tensor has", []Tensor{w}, func(_ Tensor, w io.Writer) error { _, err := w.Write(make([]byte, 3)); return err }},
-		{"there twice", []Tensor{w, w}, none},
+		{"1 bytes more than the tensor's size", []Tensor{w}, func(_ Tensor, w io.Writer) error { _, err := w.Write(make([]byte, 3)); return err }},
+		{"reserved or duplicate", []Tensor{w, w}, none},
 		{"reserved", []Tensor{{Name: "__metadata__", DType: U8}}, none},
 		{"not UTF-8", []Tensor{{Name: "\xff", DType: U8}}, none},
-		{"not possible", []Tensor{{Name: "x", DType: "F8"}}, none},
+		{"is invalid", []Tensor{{Name: "x", DType: "F8"}}, none},
 		{"disk on fire", []Tensor{w}, func(Tensor, io.Writer) error { return errors.New("disk on fire") }},
 	} {
 		if err := Write(&b, c.tensors, nil, c.data); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -219,10 +219,15 @@ func TestSet(t *testing.T) {
 	put := func(name string, raw []byte) { must(t, os.WriteFile(filepath.Join(dir, name), raw, 0o666)) }
 	put("model-00001-of-00002.safetensors", write(t, some[:2], nil))
 	put("model-00002-of-00002.safetensors", write(t, some[2:3], nil))
-	if _, err := OpenSet(dir); err == nil || !strings.Contains(err.Error(), "holds 2 .safetensors files") {
+	if _, err := OpenSet(dir); err == nil || !strings.Contains(err.Error(), "contains 2 .safetensors files") {
 		t.Errorf("a directory without index gives %v", err)
 	}
-	put(IndexName, []byte(`{"metadata":{"total_size":33},"weight_map":{"a":"model-00002-of-00002.safetensors","b":"model-00001-of-00002.safetensors","flags":"model-00001-of-00002.safetensors"}}`))
+	put(
+		IndexName,
+		[]byte(
+			`{"metadata":{"total_size":33},"weight_map":{"a":"model-00002-of-00002.safetensors","b":"model-00001-of-00002.safetensors","flags":"model-00001-of-00002.safetensors"}}`,
+		),
+	)
 	s, err := OpenSet(dir)
 	must(t, err)
 	if got := fmt.Sprint(s.Names()); got != "[a b flags]" {

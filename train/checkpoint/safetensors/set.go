@@ -17,21 +17,20 @@ import (
 // IndexName is the customary name of the index of a sharded model.
 const IndexName = "model.safetensors.index.json"
 
-// Set is one model in one or several files.
+// Set is one model in one or more files.
 type Set struct {
 	files []*File
 	home  map[string]*File
 }
 
-// maxIndex is more than a million tensors need.
+// maxIndex is larger than the index of a million tensors.
 const maxIndex = 64 << 20
 
 type index struct {
 	WeightMap map[string]string `json:"weight_map"`
 }
 
-// OpenSet opens a .safetensors file, an index file, or a directory that has an index or a model.safetensors or exactly one
-// .safetensors file.
+// OpenSet opens a .safetensors file, an index file, or a directory that has an index, a model.safetensors, or exactly one .safetensors file.
 func OpenSet(path string) (*Set, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -73,12 +72,12 @@ func pick(dir string) (string, error) {
 		}
 	}
 	if len(found) != 1 {
-		return "", fmt.Errorf("safetensors: %s holds %d .safetensors files and no %s\nhint: name the file", dir, len(found), IndexName)
+		return "", fmt.Errorf("safetensors: %s contains %d .safetensors files and no %s\nhint: specify the file", dir, len(found), IndexName)
 	}
 	return found[0], nil
 }
 
-// parseIndex reads an index. It must not reach outside its directory.
+// parseIndex reads an index. Its paths must stay inside its directory.
 func parseIndex(raw []byte) (index, error) {
 	var ix index
 	if err := json.Unmarshal(raw, &ix); err != nil {
@@ -89,7 +88,7 @@ func parseIndex(raw []byte) (index, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(ix.WeightMap)) {
 		if shard := ix.WeightMap[name]; !filepath.IsLocal(shard) {
-			return ix, fmt.Errorf("shard %q lies outside the directory", shard)
+			return ix, fmt.Errorf("shard %q is outside the directory", shard)
 		}
 	}
 	return ix, nil

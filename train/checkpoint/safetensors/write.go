@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Size is the size of the file that Write would make: what a check of free space needs.
+// Size is the size of the file that Write would make, to check for free space.
 func Size(tensors []Tensor, metadata map[string]string) (int64, error) {
 	_, head, total, err := prepare(tensors, metadata)
 	return int64(len(head)) + total, err
@@ -24,8 +24,8 @@ func prepare(tensors []Tensor, metadata map[string]string) (placed []Tensor, hea
 	return placed, head, total, nil
 }
 
-// Write makes a file on w. For each tensor, in the order of the file, it calls data, which writes exactly the bytes of the
-// tensor (little-endian, row-major), in pieces if it likes: no more than a piece need be in memory. Begin and End of tensors are ignored.
+// Write writes a file to w. For each tensor, in the order of the file, it calls data, which writes exactly the bytes of the tensor (little-endian,
+// row-major), optionally in pieces: no more than a piece need be in memory. Begin and End of tensors are ignored.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string, data func(t Tensor, w io.Writer) error) error {
 	placed, head, _, err := prepare(tensors, metadata)
 	if err != nil {
@@ -46,7 +46,7 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string, data func(
 	return nil
 }
 
-// counter lets through as many bytes as a tensor has.
+// counter limits a tensor to its number of bytes.
 type counter struct {
 	w    io.Writer
 	left int64
@@ -54,7 +54,7 @@ type counter struct {
 
 func (c *counter) Write(p []byte) (int, error) {
 	if int64(len(p)) > c.left {
-		return 0, fmt.Errorf("%d bytes more than the tensor has", int64(len(p))-c.left)
+		return 0, fmt.Errorf("%d bytes more than the tensor's size", int64(len(p))-c.left)
 	}
 	n, err := c.w.Write(p)
 	c.left -= int64(n)

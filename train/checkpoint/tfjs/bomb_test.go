@@ -54,7 +54,7 @@ func TestBomb(t *testing.T) {
 
 // Shapes that the files beside the manifest cannot hold take no memory.
 func TestClaims(t *testing.T) {
-	for want, shape := range map[string][]int{"end early": {1000, 1000, 200}, "more than the network has": {1000, 1000, 1000}} {
+	for want, shape := range map[string][]int{"hold only": {1000, 1000, 200}, "more than the whole network": {1000, 1000, 1000}} {
 		files := tiny(1).files(5000)
 		change(t, files, func(_, _ map[string]any, w []any) { w[0].(map[string]any)["shape"] = shape })
 		took, err := load(put(t, files))

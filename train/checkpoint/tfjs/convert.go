@@ -23,7 +23,7 @@ func Convert(ctx context.Context, at, out string) error {
 	return Write(ctx, tensors, out)
 }
 
-// Write makes a safetensors file of tensors. It appears under its name when it is complete; one that was there is replaced.
+// Write writes tensors to a safetensors file. It appears under its name only when complete, and replaces an existing one.
 func Write(ctx context.Context, tensors []Tensor, out string) error {
 	f, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
 	if err != nil {
@@ -50,7 +50,7 @@ func Write(ctx context.Context, tensors []Tensor, out string) error {
 	return nil
 }
 
-// metadata goes into the file, for whoever finds it without this package.
+// metadata describe the file for readers without this package.
 var metadata = map[string]string{
 	"format":  "pt",
 	"source":  "npm " + Package + ", ResNet50/ (Keras ResNet50, ImageNet)",

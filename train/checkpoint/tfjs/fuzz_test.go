@@ -32,7 +32,12 @@ func FuzzModel(f *testing.F) {
 	one := `{"format":"layers-model","weightsManifest":[{"paths":["w.bin"],"weights":[{"name":"a/kernel","shape":[1,2],"dtype":"float32"},{"name":"b","shape":[],"dtype":"float32"}]}]}`
 	f.Add([]byte(one), make([]byte, 12))
 	f.Add([]byte(one), make([]byte, 5))
-	f.Add([]byte(`{"format":"layers-model","weightsManifest":[{"paths":["../w.bin","w.bin"],"weights":[{"name":"a","shape":[1073741824],"dtype":"float32"}]}]}`), []byte{1})
+	f.Add(
+		[]byte(
+			`{"format":"layers-model","weightsManifest":[{"paths":["../w.bin","w.bin"],"weights":[{"name":"a","shape":[1073741824],"dtype":"float32"}]}]}`,
+		),
+		[]byte{1},
+	)
 	f.Fuzz(func(t *testing.T, manifest, data []byte) {
 		all, err := readAllTensors(context.Background(), memory{manifest, data})
 		if err != nil {
@@ -70,7 +75,19 @@ func FuzzArchive(f *testing.F) {
 		for _, b := range h[:512] {
 			sum += int(b)
 		}
-		copy(h[148:], []byte{byte('0' + sum>>15&7), byte('0' + sum>>12&7), byte('0' + sum>>9&7), byte('0' + sum>>6&7), byte('0' + sum>>3&7), byte('0' + sum&7), 0, ' '})
+		copy(
+			h[148:],
+			[]byte{
+				byte('0' + sum>>15&7),
+				byte('0' + sum>>12&7),
+				byte('0' + sum>>9&7),
+				byte('0' + sum>>6&7),
+				byte('0' + sum>>3&7),
+				byte('0' + sum&7),
+				0,
+				' ',
+			},
+		)
 		copy(h[512:], "{ }")
 		f.Add(h)
 	}

