@@ -22,6 +22,7 @@ func (t *Trainer) finish(err error) error {
 	}
 	t.emitEnd(err)
 	cerr := t.Close()
+	t.ask.close()
 	if t.bus != nil {
 		cerr = errors.Join(cerr, launch.WithCode(launch.ExitStorage, t.bus.Close()))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/npu"
 )
 
 // ErrStopped matches (errors.Is) the error of a run that ended early on request. The error itself is a *StopError.
@@ -88,7 +89,27 @@ func (e *StopError) hint() string {
 type request struct {
 	mu      sync.Mutex
 	asked   bool
-	abandon func() // ends the current work without lasting effects; nil if there is none
+	open    bool            // the current work may be abandoned
+	stream  npu.Stream      // skips its work then; nil before there is one
+	waiting context.Context // for waits in such work. There is one per run, because a step must leave nothing behind
+	end     context.CancelFunc
+}
+
+// abandon ends the current work. The caller holds mu.
+func (r *request) abandon() {
+	r.end()
+	if r.stream != nil {
+		r.stream.Skip(true)
+	}
+}
+
+// close releases the context.
+func (r *request) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open = false; r.end != nil {
+		r.end()
+	}
 }
 
 // Stop asks the run to end after the current step: all ranks agree, save a checkpoint, and Run returns a *StopError. It may be called from any
@@ -106,7 +127,7 @@ func (t *Trainer) Abandon() {
 		return
 	}
 	t.ask.asked = true
-	if t.ask.abandon == nil {
+	if !t.ask.open {
 		slog.Info("asked to abandon the current work; a save or update is in progress and completes first")
 		return
 	}
@@ -116,27 +137,23 @@ func (t *Trainer) Abandon() {
 
 // risk begins a section that Abandon may end: Abandon cancels the returned context, used for waiting, and makes the stream, if any, skip its work.
 func (t *Trainer) risk(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancel(ctx)
-	stream := t.stream
 	t.ask.mu.Lock()
 	defer t.ask.mu.Unlock()
-	t.ask.abandon = func() {
-		cancel()
-		if stream != nil {
-			stream.Skip(true)
-		}
+	if t.ask.waiting == nil {
+		t.ask.waiting, t.ask.end = context.WithCancel(ctx)
 	}
+	t.ask.open, t.ask.stream = true, t.stream
 	if t.ask.asked {
 		t.ask.abandon()
 	}
-	return ctx
+	return t.ask.waiting
 }
 
 // commit ends the section: it reports whether it was abandoned; from now on it cannot be.
 func (t *Trainer) commit() bool {
 	t.ask.mu.Lock()
 	defer t.ask.mu.Unlock()
-	t.ask.abandon = nil
+	t.ask.open = false
 	return t.ask.asked
 }
 
