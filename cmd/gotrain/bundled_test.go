@@ -61,8 +61,8 @@ func TestBundledDataWithoutAHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, home := range []string{"", filepath.Join(file, "home")} {
-		cmd := elsewhere(t, home, "run", "quickstart", "--set", "run.steps=1", "--set", "train.device=ref", "--set", "train.batch_per_rank=2", "--set", "eval.enabled=false", "--set", "eval.every_epochs=0",
-			"--set", "checkpoint.enabled=false")
+		cmd := elsewhere(t, home, "run", "quickstart", "--set", "run.steps=1", "--set", "train.device=ref", "--set", "train.batch_per_rank=2",
+			"--set", "eval.enabled=false", "--set", "eval.every_epochs=0", "--set", "checkpoint.enabled=false")
 		out, err := cmd.CombinedOutput()
 		if err != nil || strings.Count(string(out), "unpacked to the directory for temporary files") != 1 {
 			t.Errorf("HOME=%s: %v\n%s", home, err, out)

@@ -12,10 +12,10 @@ import (
 // badSamples are the samples of a run that cannot be loaded.
 type badSamples struct {
 	bad []data.BadSample
-	of  int // samples looked at
+	of  int // samples checked
 }
 
-// ExitCode is that of data that cannot be read.
+// ExitCode is the code for data that cannot be read.
 func (b *badSamples) ExitCode() int { return launch.ExitNoInput }
 
 func (b *badSamples) Error() string {
@@ -24,11 +24,11 @@ func (b *badSamples) Error() string {
 	for _, x := range b.bad {
 		fmt.Fprintf(&s, "\n  %v", x.Err)
 	}
-	s.WriteString("\nhint: mend or remove these files, or let runs skip that many with data.bad_files = \"skip\"")
+	s.WriteString("\nhint: fix or remove these files, or let runs skip them with data.bad_files = \"skip\"")
 	return s.String()
 }
 
-// checkFiles loads every sample of some sources once.
+// checkFiles loads every sample of the sources once.
 func checkFiles(ctx context.Context, seed uint64, sources ...data.Source) error {
 	all := &badSamples{}
 	for _, src := range sources {

@@ -12,14 +12,14 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// load opens a checkpoint, or the newest good one of a folder of several.
+// load opens a checkpoint, or the newest good one in a folder of several.
 func load(ctx context.Context, path string) (*checkpoint.Checkpoint, *checkpoint.Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint there: %w", err))
+		return nil, nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint: %w", err))
 	}
 	if _, err := os.Stat(filepath.Join(path, checkpoint.ManifestFile)); err == nil {
 		c, err := checkpoint.New(checkpoint.OS{}, filepath.Dir(path), 0).Load(ctx, filepath.Base(path))

@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/recipes"
 )
 
-// completeRecipes offers the recipes of the binary beside files.
+// completeRecipes offers the recipes in the binary, next to files.
 func completeRecipes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -22,7 +22,7 @@ func completeRecipes(_ *cobra.Command, args []string, _ string) ([]string, cobra
 	return out, cobra.ShellCompDirectiveDefault
 }
 
-// completeSet offers keys of a recipe, and their values behind the =.
+// completeSet offers keys of a recipe, and their values after the =.
 func completeSet(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	directive := cobra.ShellCompDirectiveNoFileComp
 	var out []string
@@ -38,7 +38,7 @@ func completeSet(_ *cobra.Command, _ []string, word string) ([]string, cobra.She
 	return out, directive
 }
 
-// bashValues makes up for bash, which starts a new word at "=": of section.key=value only the value may be inserted.
+// bashValues works around bash, which starts a new word at "=": only the value of section.key=value may be inserted.
 const bashValues = `
 __gotrain_values()
 {
@@ -55,7 +55,7 @@ __gotrain_values()
 complete -o default -o nospace -F __gotrain_values gotrain
 `
 
-// fixCompletion lets the script for bash know about section.key=value.
+// fixCompletion teaches bash's script about section.key=value.
 func (a *app) fixCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	c, _, err := root.Find([]string{"completion", "bash"})

@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// findData looks whether the data set is there, without opening it.
+// findData checks that the data set exists, without opening it.
 func findData(r *recipes.Recipe) error {
 	if r.Data.Kind == "synthetic" {
 		return nil
@@ -21,7 +21,7 @@ func findData(r *recipes.Recipe) error {
 	return launch.WithCode(launch.ExitNoInput, err)
 }
 
-// describeData opens the data sets and says in one line what a run would do with them. With files it also loads every sample once.
+// describeData opens the data sets and describes in one line what a run would do with them. With files it also loads every sample once.
 func describeData(ctx context.Context, r *recipes.Recipe, files bool) (string, error) {
 	ranks := r.Train.Ranks
 	if err := assemble.FindWeights(r); err != nil {
@@ -47,5 +47,6 @@ func describeData(ctx context.Context, r *recipes.Recipe, files bool) (string, e
 	if cfg.Eval != nil {
 		held = fmt.Sprintf(" and %s held-out", amount.Count(cfg.Eval.Len()))
 	}
-	return fmt.Sprintf("%s training%s samples %s, global batch %s on %d ranks", amount.Count(cfg.Data.Len()), held, what, amount.Count(r.GlobalBatch(ranks)), ranks), nil
+	return fmt.Sprintf("%s training%s samples %s, global batch %s on %d ranks",
+		amount.Count(cfg.Data.Len()), held, what, amount.Count(r.GlobalBatch(ranks)), ranks), nil
 }

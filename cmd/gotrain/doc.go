@@ -8,11 +8,13 @@
 //	gotrain eval runs/resnet50/checkpoints                     held-out accuracy of a checkpoint
 //	gotrain recipes list | show NAME | copy NAME               the recipes in the binary
 //	gotrain inspect runs/resnet50/checkpoints                  what a checkpoint holds, and whether it is sound
-//	gotrain import tfjs-resnet50 ARCHIVE OUT.safetensors       weights of others, to start from
+//	gotrain import tfjs-resnet50 ARCHIVE OUT.safetensors       published weights, to start from
 //	gotrain export --from CHECKPOINT --to DIR --format hf      a Llama in a format that other programs read
+//	gotrain tokenize --tokenizer FILE --out DIR TEXT...        text to shards of token ids
+//	gotrain generate runs/llama-finetune --prompt TEXT         text from a Llama
 //	gotrain version
 //
-// Each verb is in a file of its own, which parses flags and prints. What several verbs do is in files by noun: work.go (what a rank does), dataset.go,
-// checkpoint.go, weights.go; planned.go and inspection.go hold what plan and inspect print. devices.go is the list of devices in this program.
-// Exit codes are those of package ddp/launch.
+// Each verb has its own file, which parses flags and prints. Code that several verbs share is in files by noun: work.go (what a rank does), dataset.go,
+// checkpoint.go, weights.go; planned.go and inspection.go hold what plan and inspect print. devices.go lists the devices in this program.
+// Package ddp/launch defines the exit codes.
 package main

@@ -11,11 +11,11 @@ import (
 	"github.com/gotrain/gotrain/recipes"
 )
 
-// docsCmd prints documentation that is made from code; go generate calls it.
+// docsCmd prints documentation generated from the code; go generate calls it.
 func (a *app) docsCmd() *cobra.Command {
 	var out string
 	c := &cobra.Command{
-		Use: "docs recipes|exit-codes|man", Hidden: true, Short: "Print documentation that is made from the code", Args: cobra.ExactArgs(1),
+		Use: "docs recipes|exit-codes|man", Hidden: true, Short: "Print documentation generated from the code", Args: cobra.ExactArgs(1),
 		ValidArgs: []string{"recipes", "exit-codes", "man"},
 		RunE: func(c *cobra.Command, args []string) error {
 			text := ""
@@ -26,7 +26,7 @@ func (a *app) docsCmd() *cobra.Command {
 				text = launch.CodeTable()
 			case "man":
 				if out == "" {
-					return launch.WithCode(launch.ExitUsage, errors.New("manual pages are several files\nhint: name a folder with --out"))
+					return launch.WithCode(launch.ExitUsage, errors.New("there are several manual pages\nhint: name a folder with --out"))
 				}
 				n, err := writeMan(c.Root(), out)
 				if err == nil {
@@ -34,7 +34,7 @@ func (a *app) docsCmd() *cobra.Command {
 				}
 				return err
 			default:
-				return launch.WithCode(launch.ExitUsage, fmt.Errorf("no documentation %q\nhint: recipes, exit-codes or man", args[0]))
+				return launch.WithCode(launch.ExitUsage, fmt.Errorf("no documentation %q\nhint: use recipes, exit-codes or man", args[0]))
 			}
 			if out == "" {
 				_, err := fmt.Fprint(a.out, text)
@@ -43,6 +43,6 @@ func (a *app) docsCmd() *cobra.Command {
 			return os.WriteFile(out, []byte(text), 0o644)
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "write to this `file`, for man to this folder")
+	c.Flags().StringVar(&out, "out", "", "write to this `file`; for man, to this folder")
 	return c
 }

@@ -19,9 +19,10 @@ func (a *app) evalCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval CHECKPOINT",
 		Short: "Evaluate a checkpoint on held-out samples",
-		Long: `Evaluate a checkpoint on held-out samples. CHECKPOINT is the folder of one, or a folder of several or of a run, of which the newest good one is
-taken. The recipe is the one that the checkpoint was trained with, unless --recipe names another; --set changes keys, for example to
-evaluate on other data. Class folders are matched by name with the classes that the checkpoint was trained on; training samples are not needed. Every sample counts exactly once, whatever the number of ranks.`,
+		Long: `Evaluate a checkpoint on held-out samples. CHECKPOINT is the folder of one, or a folder of several or of a run, where the newest good one is
+used. The recipe is the one that the checkpoint was trained with, unless --recipe names another; --set changes keys, for example to
+evaluate on other data. Class folders are matched by name with the classes that the checkpoint was trained on; training samples are not
+needed. Every sample counts exactly once, whatever the number of ranks.`,
 		Example: `  gotrain eval runs/resnet50/checkpoints
   gotrain eval runs/resnet50/checkpoints/step-00000090 --set data.root=/data/other
   gotrain eval runs/resnet50/checkpoints --ranks 1 --json`,
@@ -40,9 +41,9 @@ evaluate on other data. Class folders are matched by name with the classes that 
 				return err
 			}
 			from.Path = path
-			// What only matters in training must not be in the way.
+			// Settings that only matter in training must not cause an error.
 			f.sets = append([]string{"eval.enabled=true", "checkpoint.resume=none"}, f.sets...)
-			if fileIn(path, llamafile.ConfigFile) { // what the run started from may be gone; the checkpoint says what the model is
+			if fileIn(path, llamafile.ConfigFile) { // the initial weights may be gone; the checkpoint describes the model
 				f.sets = append([]string{"model.init_from=" + path}, f.sets...)
 			}
 			var r *recipes.Recipe
@@ -66,7 +67,7 @@ evaluate on other data. Class folders are matched by name with the classes that 
 	return c
 }
 
-// decode is load for the recipe that a checkpoint holds.
+// decode is load for the recipe in a checkpoint.
 func (f *recipeFlags) decode(text, path string) (*recipes.Recipe, error) {
 	if text == "" {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("%s holds no recipe\nhint: name one with --recipe", path))

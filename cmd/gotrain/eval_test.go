@@ -39,13 +39,15 @@ func pictures(t *testing.T, split string, grey map[string]uint8, n int) {
 	}
 }
 
-// Classes are found by name: an evaluation needs no training folder, does not care for the order of folders, says which have no pictures, and refuses those that the model does
-// not know. A run does not resume with other classes.
+// Classes are found by name: an evaluation needs no training folder, does not care for the order of folders, says which have no pictures,
+// and refuses those that the model does not know. A run does not resume with other classes.
 func TestClassesAreThoseOfTheCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	recipe := filepath.Join(dir, "r.toml")
-	text := strings.NewReplacer(`kind = "synthetic"`, `root = "`+filepath.ToSlash(filepath.Join(dir, "data"))+`"`, "classes = 6\n", "", "synthetic_samples = 64\n", "", "synthetic_eval_samples = 13\n", "",
-		"ranks = 2", "ranks = 1").Replace(tiny)
+	text := strings.NewReplacer(`kind = "synthetic"`, `root = "`+filepath.ToSlash(filepath.Join(dir, "data"))+`"`, "classes = 6\n", "",
+		"synthetic_samples = 64\n", "", "synthetic_eval_samples = 13\n", "",
+		"ranks = 2", "ranks = 1").
+		Replace(tiny)
 	if err := os.WriteFile(recipe, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,8 @@ func TestClassesAreThoseOfTheCheckpoint(t *testing.T) {
 	if abs(sum-whole) > 1e-5 { // float32 sums of 6 terms in another order
 		t.Errorf("the classes one by one have a loss of %g, together %g", sum, whole)
 	}
-	if out, err := run("eval", filepath.Join(dir, "out"), "--set", "data.root="+filepath.Join(dir, "only dog")); err != nil || !strings.Contains(out, "classes=\"cat, owl\"") {
+	if out, err := run("eval", filepath.Join(dir, "out"), "--set", "data.root="+filepath.Join(dir, "only dog")); err != nil ||
+		!strings.Contains(out, "classes=\"cat, owl\"") {
 		t.Errorf("missing classes: %v\n%s", err, out)
 	}
 	other := filepath.Join(dir, "other")

@@ -63,10 +63,12 @@ func TestExitCodes(t *testing.T) {
 		{name: "diverged", args: run("optim.lr=1000", "run.steps=100"), ranks: both, code: launch.ExitNumerics, want: "not finite"},
 		{name: "recipe", args: run("model.depth=17"), code: launch.ExitRecipe, want: "model.depth"},
 		{name: "stopped", args: run(long), ranks: both, mark: "Step 1/", do: send(syscall.SIGTERM), code: launch.ExitStopped, want: "stopped on request"},
-		{name: "starts over", args: run(long, "checkpoint.enabled=false"), ranks: both, mark: "Step 1/", do: send(syscall.SIGTERM), code: launch.ExitNotResumable, want: "starts over"},
+		{name: "starts over", args: run(long, "checkpoint.enabled=false"), ranks: both, mark: "Step 1/",
+			do: send(syscall.SIGTERM), code: launch.ExitNotResumable, want: "starts over"},
 		{name: "quit", args: run(long), ranks: both, mark: "Step 1/", do: send(syscall.SIGQUIT), code: 128 + int(syscall.SIGQUIT), want: "goroutine"},
-		{name: "frozen rank", args: run(long, "train.collective_timeout_seconds=2", "train.grace_seconds=1"), ranks: []string{"2"}, mark: "Step 1/", code: launch.ExitTimeout,
-			do: func(p *os.Process) { syscall.Kill(childWithRank(t, p.Pid, 1), syscall.SIGSTOP) }, want: "rank 1"},
+		{name: "frozen rank", args: run(long, "train.collective_timeout_seconds=2", "train.grace_seconds=1"), ranks: []string{"2"}, mark: "Step 1/",
+			code: launch.ExitTimeout,
+			do:   func(p *os.Process) { syscall.Kill(childWithRank(t, p.Pid, 1), syscall.SIGSTOP) }, want: "rank 1"},
 	} {
 		ranks := c.ranks
 		if ranks == nil {

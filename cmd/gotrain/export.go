@@ -36,14 +36,15 @@ func (a *app) exportCmd() *cobra.Command {
 		Short: "Write a Llama in a format that other programs read",
 		Long: `Write a Llama in a format that other programs read.
 
-WEIGHTS is a checkpoint (or a folder of several or of a run, of which the newest good one is taken), a folder as Hugging Face has it (config.json and
+WEIGHTS is a checkpoint (or a folder of several or of a run, where the newest good one is used), a Hugging Face folder (config.json and
 model.safetensors or shards), a folder with Meta's names (safetensors and params.json), or a .bin file of llama2.c. Formats to write:
 
   hf       model.safetensors or shards, config.json, generation_config.json: for transformers, vLLM, llama.cpp's converter
   llama2c  version 0 of llama2.c: DIR/model.bin, or the file itself where the path ends with .bin; f32 only
   meta     model.safetensors with Meta's names and order of rows, params.json
 
-The tokenizer that lies in the folder of the weights goes along, for hf and meta, unless --tokenizer names another. DIR appears when it is complete, or not at all.`,
+For hf and meta the tokenizer in the folder of the weights is copied too, unless --tokenizer names another. DIR appears when it is complete,
+or not at all.`,
 		Example: `  gotrain export --from runs/llama-finetune --to romeo --format hf --dtype bf16
   gotrain export --from romeo --to romeo.bin --format llama2c
   gotrain export --from stories15M.bin --to stories15M --format hf`,
@@ -57,23 +58,27 @@ The tokenizer that lies in the folder of the weights goes along, for hf and meta
 	c.Flags().StringVar(&f.from, "from", "", "`path` of the weights")
 	c.Flags().StringVar(&f.to, "to", "", "`path` to write")
 	c.Flags().StringVar(&f.format, "format", "", "`hf`, llama2c or meta")
-	c.Flags().StringVar(&f.dtype, "dtype", "f32", "what values are stored as: `f32`, bf16 or f16")
+	c.Flags().StringVar(&f.dtype, "dtype", "f32", "type of the stored values: `f32`, bf16 or f16")
 	c.Flags().StringVar(&f.config, "config", "", "config.json for weights that have none; a `file` or its folder")
-	c.Flags().StringArrayVar(&f.tokenizers, "tokenizer", nil, "`file` to copy along, or the folder of a tokenizer's files; may be repeated; none: the one in the folder of the weights")
+	c.Flags().StringArrayVar(&f.tokenizers, "tokenizer", nil,
+		"tokenizer `file` to copy, or a folder of tokenizer files; may be repeated; default: the tokenizer in the folder of the weights")
 	c.Flags().IntVar(&f.context, "context", 0, "declare a shorter context of `N` tokens; 0: the model's")
 	c.Flags().Int64Var(&f.shardMB, "shard-mb", 0, "largest size in `MB` of a file of format hf; 0: 5000")
-	c.Flags().BoolVar(&f.force, "force", false, "replace what an export wrote there before")
+	c.Flags().BoolVar(&f.force, "force", false, "replace an earlier export")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
 	for _, name := range []string{"from", "to", "format"} {
 		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err) // the name is wrong, here
+			panic(err) // a programmer's mistake
 		}
 	}
 	return c
 }
 
 func (a *app) export(ctx context.Context, f exportFlags) error {
-	o := llamafile.Options{DType: safetensors.DType(strings.ToUpper(f.dtype)), Shard: f.shardMB * 1e6, Context: f.context, Files: f.tokenizers, Force: f.force, Progress: a.progress("exported")}
+	o := llamafile.Options{
+		DType: safetensors.DType(strings.ToUpper(f.dtype)), Shard: f.shardMB * 1e6, Context: f.context, Files: f.tokenizers, Force: f.force,
+		Progress: a.progress("exported"),
+	}
 	if !slices.Contains(llamafile.Formats(), f.format) {
 		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--format is %q\nhint: one of %s", f.format, strings.Join(llamafile.Formats(), ", ")))
 	}
@@ -81,10 +86,10 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype is %q\nhint: one of f32, bf16, f16", f.dtype))
 	}
 	if f.shardMB < 0 || f.shardMB > 1e9 {
-		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--shard-mb is %d", f.shardMB))
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--shard-mb %d\nhint: from 1 to 1000000000, or 0 for the default", f.shardMB))
 	}
 	if f.format == llamafile.Llama2C && o.DType != safetensors.F32 {
-		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype is %q, and llama2.c stores f32 only", f.dtype))
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype is %q, but llama2.c stores f32 only", f.dtype))
 	}
 	for _, path := range f.tokenizers {
 		if _, err := os.Stat(path); err != nil {
@@ -98,11 +103,11 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 	}
 	defer m.Close()
 	if n := m.Config().Context; f.context < 0 || f.context > n {
-		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--context %d: at least 1, or 0 for the model's, and at most that, %d", f.context, n))
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--context %d\nhint: from 1 to the model's %d, or 0 for the model's", f.context, n))
 	}
-	// Beside a lone file anything may lie, and llama2.c's format is one.
+	// A single file may sit next to unrelated files; llama2.c's format is a single file.
 	if st, err := os.Stat(from); err == nil && st.IsDir() && len(o.Files) == 0 && f.format != llamafile.Llama2C {
-		o.Files, _ = tokenizer.Files(dir) // none is no fault
+		o.Files, _ = tokenizer.Files(dir) // having none is fine
 	}
 	begin := time.Now()
 	r, err := llamafile.Export(ctx, m, f.format, f.to, o)
@@ -122,12 +127,12 @@ func (a *app) export(ctx context.Context, f exportFlags) error {
 	if n := len(r.Files); n > 1 {
 		files = fmt.Sprintf("%d files", n)
 	}
-	_, err = fmt.Fprintf(a.out, "%s: %s as %s, %s parameters in %d tensors, %s, %s in %v\n", r.Path, m.Format(), r.Format, amount.Count(r.Params), r.Tensors, r.DType, files+", "+amount.Bytes(r.Bytes),
-		time.Since(begin).Round(10*time.Millisecond))
+	_, err = fmt.Fprintf(a.out, "%s: %s as %s, %s parameters in %d tensors, %s, %s in %v\n", r.Path, m.Format(), r.Format,
+		amount.Count(r.Params), r.Tensors, r.DType, files+", "+amount.Bytes(r.Bytes), time.Since(begin).Round(10*time.Millisecond))
 	return err
 }
 
-// exportCode tells a disk that refuses from a model that the format has no words for.
+// exportCode distinguishes a failing disk from a model that the format cannot express.
 func exportCode(err error) int {
 	var path *os.PathError
 	var link *os.LinkError
@@ -138,7 +143,7 @@ func exportCode(err error) int {
 	return launch.ExitTraining
 }
 
-// progress prints how far something is, every few seconds: what is done sooner says nothing.
+// progress prints progress every few seconds; work that ends sooner prints nothing.
 func (a *app) progress(what string) func(done, total int64) {
 	last := time.Now()
 	return func(done, total int64) {

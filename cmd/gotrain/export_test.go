@@ -47,7 +47,8 @@ func TestExportAndInspect(t *testing.T) {
 		}
 		to := strings.Fields(c.args)[len(strings.Fields(c.args))-1]
 		out, errs, code = cli(t, "inspect", to, "--tensors")
-		for _, want := range []string{"format      " + c.shows + "\n", "model       stories260k", "8 of width 8 over 4", "parameters  260,032", "model.layers.4.self_attn.k_proj.weight", "[32 64]"} {
+		for _, want := range []string{"format      " + c.shows + "\n", "model       stories260k", "8 of width 8 over 4", "parameters  260,032",
+			"model.layers.4.self_attn.k_proj.weight", "[32 64]"} {
 			if code != 0 || errs != "" || !strings.Contains(out, want) {
 				t.Errorf("inspect %s: code %d, no %q in\n%s%s", to, code, want, out, errs)
 			}
@@ -86,13 +87,13 @@ func TestExportErrors(t *testing.T) {
 		"export --to x --format hf":                                                      {launch.ExitUsage, `"from" not set`},
 		"export --from " + stories + " --to " + dir + "/x --format gguf":                 {launch.ExitUsage, "one of hf, llama2c, meta"},
 		"export --from " + stories + " --to " + dir + "/x --format hf --dtype i8":        {launch.ExitUsage, "one of f32, bf16, f16"},
-		"export --from " + dir + "/none --to " + dir + "/x --format hf":                  {launch.ExitNoInput, "no checkpoint there"},
+		"export --from " + dir + "/none --to " + dir + "/x --format hf":                  {launch.ExitNoInput, "no checkpoint"},
 		"export --from " + half + " --to " + dir + "/x --format hf":                      {launch.ExitNoInput, "there is no config.json\nhint: "},
 		"export --from " + stories + " --to " + half + " --format hf":                    {launch.ExitStorage, "it already exists\nhint: "},
 		"export --from " + stories + " --to " + dir + "/x --format hf --context 9999":    {launch.ExitUsage, "--context 9999"},
 		"export --from " + stories + " --to " + dir + "/x --format llama2c --dtype bf16": {launch.ExitUsage, "f32 only"},
 		"export --from " + stories + " --to " + dir + "/x --format hf --tokenizer none":  {launch.ExitNoInput, "--tokenizer: "},
-		"inspect " + stories + " --recipe":                                               {launch.ExitUsage, "holds no recipe"},
+		"inspect " + stories + " --recipe":                                               {launch.ExitUsage, "has no recipe"},
 		"inspect export_test.go":                                                         {launch.ExitNoInput, "not a Llama in a known format"},
 	} {
 		out, errs, code := cli(t, strings.Fields(args)...)
@@ -100,7 +101,9 @@ func TestExportErrors(t *testing.T) {
 			t.Errorf("%s: code %d, want %d, stdout %q, stderr %s", args, code, want.code, out, errs)
 		}
 	}
-	if out, errs, code := cli(t, "inspect", half); code != 0 || !strings.Contains(out, "safetensors, a Llama's names, but the model has no configuration") || !strings.Contains(out, "260,032") {
+	if out, errs, code := cli(t, "inspect", half); code != 0 ||
+		!strings.Contains(out, "safetensors, names of a Llama, but the model has no configuration") ||
+		!strings.Contains(out, "260,032") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
 	out, errs, code := cli(t, "export", "--from", half, "--config", stories, "--format", "hf", "--to", dir+"/y", "--context", "64", "--json")
@@ -130,11 +133,13 @@ func TestExportCheckpoint(t *testing.T) {
 	if err := os.WriteFile(weights, raw, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code = cli(t, "export", "--from", root, "--to", out+"2", "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "are not those that were saved") {
+	if _, errs, code = cli(t, "export", "--from", root, "--to", out+"2", "--format", "hf"); code != launch.ExitNoInput ||
+		!strings.Contains(errs, "are not those that were saved") {
 		t.Errorf("a damaged checkpoint: code %d, %s", code, errs)
 	}
 	saveStories(t, filepath.Join(dir, "bare"), false, "")
-	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "bare"), "--to", out+"3", "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "--config") {
+	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "bare"), "--to", out+"3", "--format", "hf"); code != launch.ExitNoInput ||
+		!strings.Contains(errs, "--config") {
 		t.Errorf("without a configuration: code %d, %s", code, errs)
 	}
 }
@@ -158,13 +163,15 @@ func tensorsOf(t *testing.T, path string) map[string][]float32 {
 // Where a checkpoint has no config.json, the recipe in it says what the model is.
 func TestExportByRecipe(t *testing.T) {
 	dir := t.TempDir()
-	saveStories(t, filepath.Join(dir, "ck"), false, "[model]\nname = \"llama\"\n[run]\nsteps = 1\n[llama]\nsize = \"stories260k\"\n[data]\nkind = \"synthetic\"\n")
+	saveStories(t, filepath.Join(dir, "ck"), false,
+		"[model]\nname = \"llama\"\n[run]\nsteps = 1\n[llama]\nsize = \"stories260k\"\n[data]\nkind = \"synthetic\"\n")
 	text, errs, code := cli(t, "export", "--from", filepath.Join(dir, "ck"), "--to", filepath.Join(dir, "out"), "--format", "llama2c")
 	if code != 0 || errs != "" || !strings.Contains(text, "gotrain as llama2c, 260,032 parameters") {
 		t.Errorf("code %d\n%s%s", code, text, errs)
 	}
 	saveStories(t, filepath.Join(dir, "other"), false, "[model]\nname = \"resnet\"\n[run]\nsteps = 1\n[data]\nkind = \"synthetic\"\n")
-	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput || !strings.Contains(errs, "model.name = \"resnet\" is no llama") {
+	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput ||
+		!strings.Contains(errs, "model.name = \"resnet\" is no llama") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 }

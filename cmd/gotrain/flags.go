@@ -28,7 +28,7 @@ func (f *recipeFlags) add(c *cobra.Command) {
 	}
 }
 
-// all are the overrides, with those that have a flag of their own.
+// all returns the overrides, including those that have a separate flag.
 func (f *recipeFlags) all() []string {
 	if f.ranks == 0 {
 		return f.sets
@@ -41,17 +41,17 @@ func (f *recipeFlags) load(path string) (*recipes.Recipe, error) {
 	return recipes.Load(path, f.all()...)
 }
 
-// maxStdin is more than any recipe has.
+// maxStdin is larger than any recipe.
 const maxStdin = 4 << 20
 
-// loadOr is load, but - is the recipe on standard input.
+// loadOr is load, except that - reads the recipe from standard input.
 func (f *recipeFlags) loadOr(path string, stdin io.Reader) (*recipes.Recipe, error) {
 	if path != "-" {
 		return f.load(path)
 	}
 	text, err := io.ReadAll(io.LimitReader(stdin, maxStdin+1))
 	if err == nil && len(text) > maxStdin {
-		err = fmt.Errorf("more than %s, which is no recipe", amount.Bytes(maxStdin))
+		err = fmt.Errorf("more than %s: this is not a recipe", amount.Bytes(maxStdin))
 	}
 	if err != nil {
 		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("standard input: %w", err))
@@ -59,7 +59,7 @@ func (f *recipeFlags) loadOr(path string, stdin io.Reader) (*recipes.Recipe, err
 	return recipes.Decode(string(text), "stdin", f.all()...)
 }
 
-// warn prints what looks like a mistake.
+// warn prints settings that look like a mistake.
 func (a *app) warn(r *recipes.Recipe) {
 	if a.level == levelQuiet {
 		return
@@ -69,10 +69,10 @@ func (a *app) warn(r *recipes.Recipe) {
 	}
 }
 
-// printJSON prints a value for programs.
 // printLine is printJSON on one line, for lists of objects that are read line by line.
 func (a *app) printLine(v any) error { return json.NewEncoder(a.out).Encode(v) }
 
+// printJSON prints a value for programs.
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.out)
 	e.SetIndent("", "  ")

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// testdata/format1 is what a program before this one left: the checkpoint of step 2 of a run of two ranks over v1.toml, and what it said about steps 3 and 4 and their evaluation.
-// Every later version goes on from there, to the same numbers; where arithmetic in float64 is fused (not on amd64) they may differ in the last places.
+// testdata/format1 is what a program before this one left: the checkpoint of step 2 of a run of two ranks over v1.toml, and what it said
+// about steps 3 and 4 and their evaluation. Every later version goes on from there, to the same numbers; where arithmetic in float64 is
+// fused (not on amd64) they may differ in the last places.
 func TestCheckpointOfFormat1Resumes(t *testing.T) {
 	dir := t.TempDir()
 	ck := filepath.Join(dir, "checkpoints")

@@ -27,7 +27,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// generateFlags are what the verb takes.
+// generateFlags are the flags of generate.
 type generateFlags struct {
 	prompts           []string
 	file, tokenizer   string
@@ -44,15 +44,16 @@ func (a *app) generateCmd() *cobra.Command {
 	var f generateFlags
 	c := &cobra.Command{
 		Use:   "generate MODEL",
-		Short: "Write text with a Llama",
-		Long: `Write text with a Llama. MODEL is a checkpoint, a folder of several (the newest good one is taken) or the folder of a run; a Hugging Face folder; one with
-Meta's names; or a .bin of llama2.c. The tokenizer is the one that lies beside the weights, unless --tokenizer names another.
+		Short: "Generate text with a Llama",
+		Long: `Generate text with a Llama. MODEL is a checkpoint, a folder of several (the newest good one is used) or the folder of a run; a Hugging Face
+folder; one with Meta's names; or a .bin of llama2.c. The tokenizer is the one next to the weights, unless --tokenizer names another.
 
-With one prompt the text appears as it is written. Several prompts (--prompt again, or --prompts with a file of one a line, - for standard input) are written at
-the same time, which costs hardly more than one, and printed one after the other. The text goes to standard output, everything else to standard error. On a terminal control
-characters in the text appear as escapes such as \x1b; a file or a pipe gets them as they are.
+With one prompt the text appears as it is generated. Several prompts (repeat --prompt, or --prompts with a file of one per line, - for
+standard input) are generated together, at hardly more than the cost of one, and printed one after the other. The text goes to standard
+output, everything else to standard error. On a terminal, control characters in the text appear as escapes such as \x1b; a file or a pipe
+gets the raw bytes.
 
-Without --temperature 0 tokens are drawn; the same seed draws the same text.`,
+Tokens are sampled unless --temperature is 0; the same seed gives the same text.`,
 		Example: `  gotrain generate runs/llama-finetune --prompt "ROMEO:"
   gotrain generate stories260k --prompt "Once upon a time" --temperature 0 --tokens 200
   gotrain generate ~/models/Llama-3.2-1B --dtype bf16 --prompt "The capital of France is" --top-k 50
@@ -65,28 +66,28 @@ Without --temperature 0 tokens are drawn; the same seed draws the same text.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringArrayVarP(&f.prompts, "prompt", "p", nil, "`text` to go on from; may be given several times; none: a text from its begin")
-	fl.StringVar(&f.file, "prompts", "", "`file` of prompts, one a line; - is standard input")
-	fl.IntVarP(&f.limit, "tokens", "n", 256, "tokens to write at most")
-	fl.Float64VarP(&f.sampling.Temperature, "temperature", "t", 0.8, "0: always the likeliest token; higher: more surprise")
-	fl.IntVar(&f.sampling.TopK, "top-k", 0, "draw from the k likeliest tokens only; 0: from all")
-	fl.Float64Var(&f.sampling.TopP, "top-p", 0.95, "draw from the likeliest tokens that have this probability together; 1: from all")
-	fl.Uint64Var(&f.sampling.Seed, "seed", 1, "seed of the draws")
-	fl.StringVar(&f.tokenizer, "tokenizer", "", "tokenizer `file` or folder, or the name of bundled data; empty: the one beside the weights")
-	fl.StringVar(&f.config, "config", "", "`file` that says what the model is (config.json, params.json), for weights that have none beside them")
-	fl.BoolVar(&f.special, "special", false, "text in prompts that spells a special token, such as <|eot_id|>, is that token")
-	fl.BoolVar(&f.noBOS, "no-bos", false, "do not put the token that begins texts before a prompt")
-	fl.BoolVar(&f.noPrompt, "no-echo", false, "do not print the prompt before the text")
-	fl.IntVar(&f.room, "room", 0, "tokens of a text, prompt included; 0: as many as are asked for, up to the model's context")
-	fl.StringVar(&f.dtype, "dtype", "f32", "type of weights and activations: f32, or bf16, which reads half as much memory for a token")
+	fl.StringArrayVarP(&f.prompts, "prompt", "p", nil, "`text` to continue; may be repeated; none: start a new text")
+	fl.StringVar(&f.file, "prompts", "", "`file` of prompts, one per line; - is standard input")
+	fl.IntVarP(&f.limit, "tokens", "n", 256, "maximum number of tokens to generate")
+	fl.Float64VarP(&f.sampling.Temperature, "temperature", "t", 0.8, "0: always the likeliest token; higher: more random")
+	fl.IntVar(&f.sampling.TopK, "top-k", 0, "sample from the k likeliest tokens only; 0: from all")
+	fl.Float64Var(&f.sampling.TopP, "top-p", 0.95, "sample from the likeliest tokens whose probabilities add up to this; 1: from all")
+	fl.Uint64Var(&f.sampling.Seed, "seed", 1, "seed of the sampling")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "tokenizer `file` or folder, or the name of bundled data; empty: the one next to the weights")
+	fl.StringVar(&f.config, "config", "", "`file` that describes the model (config.json, params.json), for weights without one")
+	fl.BoolVar(&f.special, "special", false, "encode special tokens in prompts, such as <|eot_id|>, as those tokens")
+	fl.BoolVar(&f.noBOS, "no-bos", false, "do not put the begin-of-text token before a prompt")
+	fl.BoolVar(&f.noPrompt, "no-echo", false, "do not print the prompt")
+	fl.IntVar(&f.room, "room", 0, "tokens to reserve for a text, prompt included; 0: as many as requested, up to the model's context")
+	fl.StringVar(&f.dtype, "dtype", "f32", "type of weights and activations: f32, or bf16, which reads half as much memory per token")
 	fl.StringVar(&f.device, "device", "auto", "auto, cpu or ref")
 	fl.IntVar(&f.threads, "threads", 0, "compute threads; 0: all cores")
-	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object a prompt, with the text, the tokens and the speed")
+	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object per prompt, with the text, the tokens and the speed")
 	c.MarkFlagsMutuallyExclusive("prompt", "prompts")
 	return c
 }
 
-// findModel accepts the folder of a run for its checkpoints, and the name of bundled weights.
+// findModel resolves the folder of a run to its checkpoints, and the name of bundled weights to their path.
 func findModel(path string) string {
 	if _, err := os.Stat(filepath.Join(path, "checkpoints")); err == nil {
 		return filepath.Join(path, "checkpoints")
@@ -125,7 +126,8 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 	}
 	defer g.Close()
 	info := g.Info()
-	fmt.Fprintf(a.err, "%s, %s parameters in %s on %s (%s), ready in %v\n", m.Format(), amount.Count(m.Config().Params()), f.dtype, info.Name, info.Detail, time.Since(begin).Round(time.Millisecond))
+	fmt.Fprintf(a.err, "%s, %s parameters in %s on %s (%s), ready in %v\n",
+		m.Format(), amount.Count(m.Config().Params()), f.dtype, info.Name, info.Detail, time.Since(begin).Round(time.Millisecond))
 
 	w := writer{f: f, t: t, texts: texts, out: bufio.NewWriter(a.text()), live: len(prompts) == 1 && !f.asJSON}
 	stats, err := w.write(ctx, g, prompts)
@@ -136,7 +138,8 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 		err = launch.WithCode(launch.ExitNotResumable, errors.New("stopped on request"))
 	}
 	if stats.Written > 0 {
-		fmt.Fprintf(a.err, "%d tokens read in %v, %d written at %.1f tok/s", stats.Prompt, stats.Reading.Round(time.Millisecond), stats.Written, stats.PerSecond())
+		fmt.Fprintf(a.err, "%d tokens read in %v, %d written at %.1f tok/s",
+			stats.Prompt, stats.Reading.Round(time.Millisecond), stats.Written, stats.PerSecond())
 		if s := stats.Writing.Seconds(); s > 0 && stats.Steps > 0 {
 			fmt.Fprintf(a.err, ", weights read at %.1f GB/s", float64(g.WeightBytes())*float64(stats.Steps)/s/1e9)
 		}
@@ -162,13 +165,14 @@ func (f *generateFlags) openTokenizer(dir string, m llamafile.Model) (tokenizer.
 		return nil, launch.WithCode(launch.ExitNoInput, err)
 	}
 	if v := m.Config().Vocab; t.Vocab() > v {
-		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("the tokenizer at %s has %d tokens, the model a vocabulary of %d\nhint: name the one that belongs to the model with --tokenizer", at, t.Vocab(), v))
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("the tokenizer at %s has %d tokens, but the model's vocabulary has %d\nhint: "+
+			"name the model's tokenizer with --tokenizer", at, t.Vocab(), v))
 	}
 	return t, nil
 }
 
-// text is where what a model writes goes. A model may write anything, also what a terminal would obey: there control characters are shown as escapes. A file or
-// a pipe gets the bytes as they are.
+// text returns where generated text goes. A model may generate anything, including terminal control sequences: a terminal gets control characters as
+// escapes, a file or a pipe gets the raw bytes.
 func (a *app) text() io.Writer {
 	if f, ok := a.rawOut.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
 		return a.result
@@ -206,7 +210,7 @@ func (f *generateFlags) texts(stdin io.Reader) ([]string, error) {
 		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s: %w", name, err))
 	}
 	if len(out) == 0 {
-		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s has no prompts\nhint: one a line", name))
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s has no prompts\nhint: put one on each line", name))
 	}
 	return out, nil
 }
@@ -224,7 +228,8 @@ func (f *generateFlags) encode(t tokenizer.Tokenizer, texts []string) ([][]int32
 			ids = t.Encode(ids, s)
 		}
 		if len(ids) == 0 {
-			return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("prompt %d is empty, and there is no token that begins a text\nhint: give a prompt", i+1))
+			return nil, launch.WithCode(launch.ExitUsage,
+				fmt.Errorf("prompt %d is empty, and the tokenizer has no begin-of-text token\nhint: give a prompt", i+1))
 		}
 		out = append(out, ids)
 	}
@@ -254,7 +259,7 @@ func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Ge
 	}
 	o := generate.Options{Threads: f.threads, Compute: dtype, Texts: len(prompts), Room: room}
 	if place, err := launch.Place(launch.Identity{LocalWorld: 1}, os.LookupEnv); o.Threads == 0 && err == nil && place.Why != "" {
-		o.Threads = place.Threads // a device counts cores, and knows nothing of quotas
+		o.Threads = place.Threads // a device counts cores, not quotas
 		fmt.Fprintln(os.Stderr, place.Why)
 	}
 	if f.device != "auto" {
@@ -264,7 +269,7 @@ func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Ge
 	return g, launch.WithCode(launch.ExitUnavailable, err)
 }
 
-// roomFor is the number of tokens that a text may have, prompt included.
+// roomFor returns the number of tokens that a text may have, prompt included.
 func (f *generateFlags) roomFor(prompts [][]int32, context int) (int, error) {
 	longest, which := 0, 0
 	for i, p := range prompts {
@@ -278,7 +283,7 @@ func (f *generateFlags) roomFor(prompts [][]int32, context int) (int, error) {
 	}
 	switch {
 	case f.room < 0:
-		return 0, fmt.Errorf("--room %d: at least 1, or 0 for as many as are asked for", f.room)
+		return 0, fmt.Errorf("--room %d: at least 1, or 0 for as many as requested", f.room)
 	case room > context:
 		return 0, fmt.Errorf("--room %d is more than the context of the model, %d", room, context)
 	case longest > context:
@@ -289,7 +294,7 @@ func (f *generateFlags) roomFor(prompts [][]int32, context int) (int, error) {
 	return room, nil
 }
 
-// writer prints texts: a single one as it comes, several when all are written.
+// writer prints texts: a single one as it is generated, several when all are complete.
 type writer struct {
 	f     *generateFlags
 	t     tokenizer.Tokenizer
@@ -302,7 +307,7 @@ func (w *writer) write(ctx context.Context, g *generate.Generator, prompts [][]i
 	ids := make([][]int32, len(prompts))
 	stream := tokenizer.NewStream(w.t)
 	say := func(b []byte) { w.out.Write(b) }
-	if w.live { // the stream must hear the prompt, for what follows depends on it
+	if w.live { // the stream needs the prompt, because decoding depends on it
 		var echo []byte
 		for _, id := range prompts[0] {
 			echo = stream.Push(echo, id)
@@ -317,7 +322,7 @@ func (w *writer) write(ctx context.Context, g *generate.Generator, prompts [][]i
 		if w.live {
 			if b := stream.Push(nil, id); len(b) > 0 {
 				say(b)
-				w.out.Flush() // its error stays and comes at the end
+				w.out.Flush() // its error is sticky and returned at the end
 			}
 		}
 	})

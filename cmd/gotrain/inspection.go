@@ -9,7 +9,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// inspection is what inspect shows of a checkpoint.
+// inspection is what inspect shows about a checkpoint.
 type inspection struct {
 	Path   string           `json:"path"`
 	State  checkpoint.State `json:"state"`

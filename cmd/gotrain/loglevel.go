@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// logLevel is how much is told on the way: the value of --log-level.
+// logLevel is how much is logged: the value of --log-level.
 type logLevel string
 
 const (
@@ -24,7 +24,7 @@ var logLevels = []string{string(levelQuiet), string(levelInfo), string(levelDebu
 
 func (l logLevel) String() string { return string(l) }
 
-// Set is for the parser of flags.
+// Set implements pflag.Value.
 func (l *logLevel) Set(s string) error {
 	for _, v := range logLevels {
 		if s == v {
@@ -35,10 +35,10 @@ func (l *logLevel) Set(s string) error {
 	return fmt.Errorf("one of %s", strings.Join(logLevels, ", "))
 }
 
-// Type is for --help.
+// Type is the name of the value in --help.
 func (l logLevel) Type() string { return "level" }
 
-// least is the least level of records that are printed.
+// least returns the lowest level of records that are printed.
 func (l logLevel) least() slog.Level {
 	switch l {
 	case levelQuiet:
@@ -49,7 +49,7 @@ func (l logLevel) least() slog.Level {
 	return slog.LevelInfo
 }
 
-// console is where a rank's steps and evaluations are printed: nowhere if only errors are wanted. Files of metrics do not depend on it.
+// console returns where a rank prints its steps and evaluations: nowhere if only errors are wanted. Metrics files do not depend on it.
 func (l logLevel) console(t *telemetry.Terminal) *telemetry.Terminal {
 	if l == levelQuiet {
 		return telemetry.NewTerminal(io.Discard, 0, false)
@@ -57,10 +57,11 @@ func (l logLevel) console(t *telemetry.Terminal) *telemetry.Terminal {
 	return t
 }
 
-// addLogLevel gives all verbs the flag.
+// addLogLevel adds the flag to all verbs.
 func (a *app) addLogLevel(root *cobra.Command) {
 	a.level = levelInfo
-	root.PersistentFlags().Var(&a.level, "log-level", `how much is told: "quiet", errors only; "info"; "debug", also why things are as they are, and every kernel of the plan`)
+	root.PersistentFlags().Var(&a.level, "log-level",
+		`how much to log: "quiet", errors only; "info"; "debug", also the reasons for decisions and every kernel of the plan`)
 	err := root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return logLevels, cobra.ShellCompDirectiveNoFileComp
 	})
@@ -69,7 +70,7 @@ func (a *app) addLogLevel(root *cobra.Command) {
 	}
 }
 
-// logTo makes what packages tell go to standard error, for verbs that are no rank of a job.
+// logTo sends the packages' log to w, for verbs that are not a rank of a job.
 func (a *app) logTo(w io.Writer) {
 	slog.SetDefault(slog.New(telemetry.NewHandler(telemetry.NewTerminal(w, 0, false), telemetry.Identity{World: 1}, telemetry.LogOptions{Level: a.level.least()})))
 }

@@ -19,7 +19,7 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, launch.NewStream(os.Stderr)))
 }
 
-// run is the program: it prints an error once, at the very end, and gives the exit code.
+// run is the whole program: it prints an error once, at the very end, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	res := &result{w: stdout}
 	app := &app{out: foreign.Writer(res), err: foreign.Writer(stderr), result: res, rawOut: stdout, rawErr: stderr}
@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var report *launch.Failure
 	switch msg := err.Error(); {
-	case errors.As(err, &report): // several lines, which say who speaks
+	case errors.As(err, &report): // several lines with their own prefixes
 		fmt.Fprintln(stderr, msg)
 	case msg != "":
 		fmt.Fprintf(app.err, "gotrain: %s\n", msg)
@@ -47,11 +47,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-// app is what the verbs share.
+// app is the state that all verbs share.
 type app struct {
-	// What is printed may quote names and texts of files that others made: control characters in it are shown and not obeyed. JSON stays JSON.
+	// Output may quote names and texts from files that others made: these writers escape control characters. JSON stays JSON.
 	out, err io.Writer
-	// The streams themselves, for what moves the cursor on purpose, and for bytes that are the result.
+	// The unfiltered streams, for output that moves the cursor on purpose and for results that are bytes.
 	rawOut, rawErr io.Writer
 	result         *result  // rawOut, and whether it took everything
 	level          logLevel // of --log-level
@@ -67,10 +67,9 @@ func (a *app) root() *cobra.Command {
 		Use:   "gotrain",
 		Short: "Train neural networks data-parallel, from one binary",
 		Long: `gotrain trains neural networks data-parallel: on the cores of this machine, or as ranks under mpirun, torchrun, srun or hcclrun.
-All ranks of a run are on one machine in this version.
+All ranks of a run are on one machine.
 
-A run is described by a recipe, a TOML file. Recipes come with the binary (gotrain recipes list), and any key of one can be changed
-with --set section.key=value.
+A run is described by a recipe, a TOML file. The binary has some built in (gotrain recipes list); --set section.key=value changes any key.
 ` + exitHelp + launch.CodeTable(),
 		Example: `  gotrain run recipes/quickstart.toml
   gotrain run resnet50 --set data.root=/data/my-photographs --ranks 4
@@ -88,14 +87,15 @@ with --set section.key=value.
 	root.SetVersionTemplate("gotrain {{.Version}}\n")
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(), a.generateCmd(), a.tokenizeCmd(), a.versionCmd(), a.docsCmd())
+	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(),
+		a.generateCmd(), a.tokenizeCmd(), a.versionCmd(), a.docsCmd())
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.addLogLevel(root)
 	a.fixCompletion(root)
 	return root
 }
 
-// exitCode is launch.ExitCode with the errors of packages that do not know exit codes.
+// exitCode is launch.ExitCode, extended to errors of packages that do not know exit codes.
 func exitCode(err error) int {
 	code := launch.ExitCode(err)
 	if code != launch.ExitTraining {

@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// writeMan writes a manual page of each verb to a folder, made from the same tables as --help: gotrain.1, gotrain-run.1, …
+// writeMan writes a manual page per verb to a folder, from the same tables as --help: gotrain.1, gotrain-run.1, …
 func writeMan(root *cobra.Command, dir string) (int, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, launch.WithCode(launch.ExitStorage, err)
@@ -39,7 +39,7 @@ func writeMan(root *cobra.Command, dir string) (int, error) {
 
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manPage is the page of one verb in roff.
+// manPage returns the page of one verb in roff.
 func manPage(c *cobra.Command) string {
 	c.InitDefaultHelpFlag()
 	var b strings.Builder
@@ -105,12 +105,12 @@ func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// verbatim is a section whose lines stay as they are.
+// verbatim writes a section whose lines are not filled.
 func verbatim(b *strings.Builder, title, text string) {
 	fmt.Fprintf(b, ".SH %s\n.nf\n%s\n.fi\n", title, roff(strings.Trim(text, "\n")))
 }
 
-// roff writes text so that it means itself.
+// roff escapes text for roff.
 func roff(s string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s), "\n")
 	for i, l := range lines {

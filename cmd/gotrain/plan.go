@@ -22,14 +22,14 @@ func (a *app) planCmd() *cobra.Command {
 		Use:   "plan RECIPE",
 		Short: "Show what a run will do and need, without training",
 		Long: `Show what a run will do and need, without training: parameters, memory of a rank by kind, floating-point operations, gradient buckets with
-their parameters, number of steps, the learning rate over time, and the time that a step should take. It compiles the network for the device
-of this machine, so kernels and memory are those of the run; no memory for weights is taken, so a plan for many ranks fits anywhere.
+their parameters, number of steps, the learning rate over time, and the expected time of a step. It compiles the network for the device of
+this machine, so kernels and memory are those of the run; it allocates no memory for weights, so a plan for many ranks fits anywhere.
 
-A plan needs no data. Where they are not here it counts with data.published_samples and model.classes of the recipe, and says so; --samples and
---classes give other numbers, and the data are then not looked at even if they are here.`,
+A plan needs no data. Without them it assumes data.published_samples and model.classes of the recipe, and says so; --samples and --classes
+give other numbers, and the data are then not opened even if they exist.`,
 		Example: `  gotrain plan resnet50
   gotrain plan resnet50-imagenet --ranks 64
-  gotrain plan resnet50 --samples 50000 --classes 100    # of photographs that are elsewhere
+  gotrain plan resnet50 --samples 50000 --classes 100    # for photographs on another machine
   gotrain plan resnet50 --program              # every kernel, with its memory
   gotrain plan resnet50 --json | jq .memory`,
 		Args: cobra.ExactArgs(1),
@@ -59,8 +59,8 @@ A plan needs no data. Where they are not here it counts with data.published_samp
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&samples, "samples", 0, "plan for this `number` of training samples, without looking at the data")
-	c.Flags().IntVar(&classes, "classes", 0, "plan for this `number` of classes, without looking at the data")
+	c.Flags().IntVar(&samples, "samples", 0, "plan for this `number` of training samples, without opening the data")
+	c.Flags().IntVar(&classes, "classes", 0, "plan for this `number` of classes, without opening the data")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&program, "program", false, "print the compiled program instead")
 	c.MarkFlagsMutuallyExclusive("json", "program")
@@ -75,14 +75,16 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 		fmt.Fprintf(w, "data\t%s\n", s.Assumed.Why)
 		fmt.Fprintf(w, "assumed\t%s\n", strings.Join(s.Assumed.Counts, ", "))
 	}
-	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", amount.Count(s.Params), amount.Count(s.Trained), amount.Count(s.States))
+	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", amount.Count(s.Params), amount.Count(s.Trained),
+		amount.Count(s.States))
 	fmt.Fprintf(w, "batch\t%s = %d a rank x %d accumulated x %d ranks\n", amount.Count(s.GlobalBatch), r.Train.Batch, r.Train.Accumulate, s.World)
 	if s.StepsPerPass > 0 {
 		fmt.Fprintf(w, "steps\t%s, %s an epoch\n", amount.Count(s.Steps), amount.Count(s.StepsPerPass))
 	} else {
 		fmt.Fprintf(w, "steps\t%s; the steps of an epoch are not known\n", amount.Count(s.Steps))
 	}
-	fmt.Fprintf(w, "arithmetic\t%s a micro-batch: %s forward, %s backward\n", amount.FLOP(s.ForwardFLOP+s.BackwardFLOP), amount.FLOP(s.ForwardFLOP), amount.FLOP(s.BackwardFLOP))
+	fmt.Fprintf(w, "arithmetic\t%s a micro-batch: %s forward, %s backward\n", amount.FLOP(s.ForwardFLOP+s.BackwardFLOP), amount.FLOP(s.ForwardFLOP),
+		amount.FLOP(s.BackwardFLOP))
 	if s.Predicted > 0 {
 		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", round(s.Predicted),
 			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, long(s.Predicted.Seconds()*float64(s.Steps)))
@@ -95,7 +97,8 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	if c := s.Recompute; c != nil {
 		part := 100 * float64(c.ExtraFLOP) / float64(s.ForwardFLOP+s.BackwardFLOP)
 		if c.On {
-			fmt.Fprintf(w, "recompute\tlayer: activations take %s; with none %s and %.0f %% less arithmetic\n", amount.Bytes(c.Again), amount.Bytes(c.Kept), part)
+			fmt.Fprintf(w, "recompute\tlayer: activations take %s; with none %s and %.0f %% less arithmetic\n", amount.Bytes(c.Again), amount.Bytes(c.Kept),
+				part)
 		} else {
 			fmt.Fprintf(w, "recompute\tnone: activations take %s; with layer %s and %.0f %% more arithmetic\n", amount.Bytes(c.Kept), amount.Bytes(c.Again), part)
 		}
@@ -111,12 +114,12 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	fmt.Fprintf(w, "  total\t%s\n", amount.Bytes(s.Total()))
 	for _, m := range s.Memory {
 		if m.Shared {
-			fmt.Fprintf(w, "  beside it, mapped: %s\t%s\n", m.What, amount.Bytes(m.Bytes))
+			fmt.Fprintf(w, "  in addition, mapped: %s\t%s\n", m.What, amount.Bytes(m.Bytes))
 		}
 	}
 	w.Flush()
 
-	fmt.Fprintf(a.out, "\nbuckets, in the order of reduction\n")
+	fmt.Fprintf(a.out, "\nbuckets, in order of reduction\n")
 	printBuckets(w, s.Buckets)
 	w.Flush()
 
@@ -137,7 +140,7 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	return w.Flush()
 }
 
-// Of very many buckets only the first and the last ones are printed; --json has all.
+// With more buckets than these sum to, only the first and the last ones are printed; --json has all.
 const bucketsShown, bucketsAtEnd = 16, 4
 
 func printBuckets(w io.Writer, all []train.BucketItem) {
@@ -148,14 +151,14 @@ func printBuckets(w io.Writer, all []train.BucketItem) {
 			continue
 		}
 		if skipped > 0 {
-			fmt.Fprintf(w, "  …\t%s\tin %d more\t--json lists them\n", amount.Bytes(bytes), skipped)
+			fmt.Fprintf(w, "  …\t%s\tin %d more\t--json lists all\n", amount.Bytes(bytes), skipped)
 			skipped = 0
 		}
 		fmt.Fprintf(w, "  %d\t%s\t%d parameters\t%s\n", i, amount.Bytes(b.Bytes), len(b.Params), span(b.Params))
 	}
 }
 
-// long writes a number of seconds that may be more than a Duration holds.
+// long formats a number of seconds that may exceed a Duration.
 func long(seconds float64) string {
 	switch days := seconds / 86400; {
 	case days > 3650:
@@ -166,7 +169,7 @@ func long(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
 
-// round drops the digits of a prediction that mean nothing.
+// round drops the meaningless digits of a prediction.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d > 10*time.Minute:

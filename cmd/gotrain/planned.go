@@ -9,13 +9,13 @@ import (
 	"github.com/gotrain/gotrain/train"
 )
 
-// planned is a plan with what it is based on.
+// planned is a plan with the assumptions behind it.
 type planned struct {
 	*train.Summary
-	Assumed *assemble.Assumed `json:"assumed,omitempty"` // nil: the data were looked at
+	Assumed *assemble.Assumed `json:"assumed,omitempty"` // nil: the data were opened
 }
 
-// summarise plans a run; blind leaves the data alone. The caller calls done when it is through with the program.
+// summarise plans a run; blind does not open the data. The caller calls done when it no longer needs the program.
 func summarise(r *recipes.Recipe, blind bool) (*planned, func(), error) {
 	ranks := r.Train.Ranks
 	id := launch.Identity{World: ranks, LocalWorld: ranks, Nodes: 1}

@@ -37,7 +37,7 @@ func (a *app) recipesCmd() *cobra.Command {
 	list.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	c.AddCommand(list)
 	c.AddCommand(&cobra.Command{
-		Use: "show NAME", Short: "Print a recipe as it was written, with its comments", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Print the text of a recipe, comments included", Args: cobra.ExactArgs(1),
 		Example:           "  gotrain recipes show quickstart",
 		ValidArgsFunction: completeRecipes,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -49,8 +49,8 @@ func (a *app) recipesCmd() *cobra.Command {
 		},
 	})
 	c.AddCommand(&cobra.Command{
-		Use: "copy NAME [FILE]", Short: "Copy a recipe to a file, to change it", Args: cobra.RangeArgs(1, 2),
-		Long:              "Copy a recipe to a file, to change it: to NAME.toml in the working directory unless FILE is given. A file that exists is not overwritten.",
+		Use: "copy NAME [FILE]", Short: "Copy a recipe to a file for editing", Args: cobra.RangeArgs(1, 2),
+		Long:              "Copy a recipe to a file for editing: to NAME.toml in the working directory unless FILE is given. An existing file is not overwritten.",
 		Example:           "  gotrain recipes copy resnet50 my.toml",
 		ValidArgsFunction: completeRecipes,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -64,7 +64,7 @@ func (a *app) recipesCmd() *cobra.Command {
 	return c
 }
 
-// listedRecipe is a recipe in the binary, for programs.
+// listedRecipe is a recipe in the binary, as JSON.
 type listedRecipe struct {
 	Name    string `json:"name"`
 	Summary string `json:"summary"`
@@ -86,12 +86,12 @@ func (a *app) listRecipes() error {
 	return w.Flush()
 }
 
-// recipeText is the text of a recipe in the binary.
+// recipeText returns the text of a recipe in the binary.
 func recipeText(name string) (string, error) {
 	if text := recipes.Text(name); text != "" {
 		return text, nil
 	}
-	_, err := recipes.Open(name) // has the words for it
+	_, err := recipes.Open(name) // its error has the message
 	if err == nil {
 		err = fmt.Errorf("no recipe %q in the binary", name)
 	}
@@ -105,7 +105,7 @@ func (a *app) copyRecipe(name, file string) error {
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return launch.WithCode(launch.ExitStorage, fmt.Errorf("%s exists\nhint: give another file name", file))
+		return launch.WithCode(launch.ExitStorage, fmt.Errorf("%s already exists\nhint: give another file name", file))
 	}
 	if err != nil {
 		return launch.WithCode(launch.ExitStorage, err)
@@ -117,6 +117,6 @@ func (a *app) copyRecipe(name, file string) error {
 	if err != nil {
 		return launch.WithCode(launch.ExitStorage, err)
 	}
-	fmt.Fprintf(a.out, "%s: change it, then gotrain run %s\n", file, file)
+	fmt.Fprintf(a.out, "%s: edit it, then gotrain run %s\n", file, file)
 	return nil
 }

@@ -19,17 +19,20 @@ func (a *app) runCmd() *cobra.Command {
 	var f recipeFlags
 	c := &cobra.Command{
 		Use:   "run RECIPE",
-		Short: "Train, as a recipe says",
-		Long: `Train, as a recipe says. RECIPE is a file, or the name of a recipe in the binary.
+		Short: "Train according to a recipe",
+		Long: `Train according to a recipe. RECIPE is a file, or the name of a recipe in the binary.
 
-Without a launcher gotrain starts train.ranks processes on this machine and supervises them. Under mpirun, torchrun, srun or hcclrun each
-process is one rank, and the launcher decides how many there are.
+Without a launcher, gotrain starts train.ranks processes on this machine and supervises them. Under mpirun, torchrun, srun or hcclrun each
+process is one rank, and the launcher decides how many there are. All ranks must be on one machine. GOTRAIN_LAUNCHER=none ignores what a
+launcher left in the environment.
 
 SIGTERM, SIGINT, SIGUSR1 and SIGHUP end the run after the step under way: all ranks agree, a checkpoint is written, the exit code is 75, and
-the same command resumes from there. A second SIGTERM or SIGINT, at least a second later, abandons that step and saves the one before; a
-third one kills. Without checkpoints, or where the command is told not to resume, the exit code is 79: the same command starts over.
+the same command resumes from there. A second SIGTERM or SIGINT, at least one second later, abandons that step and saves the one before; a
+third kills the ranks. Without checkpoints, or with checkpoint.resume=none, the exit code is 79: the same command starts over.
 
-One run at a time writes to an output folder: a second one ends with exit code 73 and says whose the folder is.`,
+A console that is closed, full or paused does not end the run.
+
+One run at a time owns an output folder: a second one ends with exit code 73 and names the owner.`,
 		Example: `  gotrain run recipes/resnet50.toml
   gotrain run resnet50 --set data.root=/data/my-photographs --set train.dtype=bf16
   gotrain run my.toml --ranks 4 --set run.steps=100 --set checkpoint.resume=none
@@ -37,7 +40,8 @@ One run at a time writes to an output folder: a second one ends with exit code 7
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[0] == "-" {
-				return launch.WithCode(launch.ExitUsage, errors.New("a recipe on standard input can be validated and planned, but not run: each rank reads it again\nhint: save it to a file"))
+				return launch.WithCode(launch.ExitUsage, errors.New(
+					"a recipe on standard input can be validated and planned, but not run: each rank reads it again\nhint: save it to a file"))
 			}
 			return a.onRanks(c.Context(), &f, args[0], trainWork)
 		},
@@ -46,10 +50,10 @@ One run at a time writes to an output folder: a second one ends with exit code 7
 	return c
 }
 
-// work is what a rank does once it knows who it is.
+// work is what a process does once it knows which rank it is.
 type work func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error
 
-// onRanks does the work in this process where it is a rank, and otherwise starts the ranks.
+// onRanks does the work in this process if it is a rank, and otherwise starts the ranks.
 func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work) error {
 	id, err := launch.Self()
 	if err != nil {
@@ -65,7 +69,7 @@ func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work
 	return a.start(ctx, r, id, w)
 }
 
-// start is onRanks with a recipe that was loaded.
+// start is onRanks with a loaded recipe.
 func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, w work) error {
 	launch.OutliveReaders()
 	noQuit := launch.ExitOnQuit()
@@ -77,7 +81,7 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 	if !alone || r.Train.Ranks == 1 {
 		return w(ctx, a, r, id)
 	}
-	// What every rank would stumble over is said once, before there are any.
+	// Report problems common to all ranks once, before starting any.
 	if err := findData(r); err != nil {
 		return err
 	}
@@ -85,12 +89,12 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 	if err != nil {
 		return fmt.Errorf("cannot find the program itself: %w", err)
 	}
-	defer shm.Sweep("") // ranks that were killed while they met leave a name
+	defer shm.Sweep("") // ranks that were killed while joining leave a file
 	env := os.Environ()
 	if n := r.Train.Threads; n > 0 {
-		env = append(env, fmt.Sprintf("GOTRAIN_THREADS=%d", n)) // the recipe's word counts, as in a rank
+		env = append(env, fmt.Sprintf("GOTRAIN_THREADS=%d", n)) // the recipe wins over the environment, as it does in a rank
 	}
-	noQuit() // the supervisor passes it on
+	noQuit() // the supervisor forwards the signal
 	return launch.Supervise(ctx, launch.Job{
 		Env:  env,
 		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs,

@@ -13,23 +13,23 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// stoppable is what can end in good order.
+// stoppable is work that can end in an orderly way.
 type stoppable interface {
-	Stop()    // after what is under way
+	Stop()    // after the step under way
 	Abandon() // without waiting for it
 }
 
-// oneRequest is the time within which several signals count as one: Ctrl-C reaches a whole group of processes, and launchers pass it on. A little less than
-// the second that the manual names, for a supervisor has counted already and its signals may arrive closer together.
+// oneRequest is the time within which several signals count as one: Ctrl-C reaches a whole process group, and launchers forward it as well. It is a little
+// less than the second that the manual names, because a supervisor has counted already and its signals may arrive closer together.
 const oneRequest = 800 * time.Millisecond
 
-// requests counts the signals that ask a process to end. The zero value has counted none.
+// requests counts the signals that ask a process to end. The zero value is ready to use.
 type requests struct {
 	n    int
 	last time.Time
 }
 
-// take says the how-manieth request a signal is; 0: it belongs to the one before, or repeats what only the first can ask.
+// take returns the number of the request that a signal makes, from 1; 0 if it belongs to the previous request, or can only make a first one.
 func (r *requests) take(s os.Signal, now time.Time) int {
 	if r.n > 0 && (now.Sub(r.last) < oneRequest || s != syscall.SIGINT && s != syscall.SIGTERM) {
 		return 0
@@ -39,9 +39,9 @@ func (r *requests) take(s os.Signal, now time.Time) int {
 	return r.n
 }
 
-// untilStopped runs what can be stopped by signals. do hands over what is to be stopped once there is such a thing; until then a signal cancels its context,
-// and resumes says whether the same command loses nothing then. A second request abandons what is under way, a third one ends the process as if the signal
-// had not been taken over. The end of the launcher that started this rank counts as a request.
+// untilStopped runs do, and stops it on signals. do passes what to stop to running once it exists; until then a signal cancels the context of do, and resumes
+// says whether the same command then loses nothing. A second request abandons the work under way; a third ends the process as if the signal had no handler.
+// The end of the launcher that started this rank counts as a request.
 func untilStopped(ctx context.Context, id launch.Identity, resumes bool, do func(ctx context.Context, running func(stoppable)) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -115,7 +115,7 @@ func tell(what stoppable, request int) {
 	}
 }
 
-// starting is what there is to stop before anything runs.
+// starting is the stoppable of a run that is still starting.
 type starting func()
 
 func (s starting) Stop()    { s() }

@@ -24,9 +24,10 @@ func TestRequests(t *testing.T) {
 		want int
 	}
 	for name, steps := range map[string][]step{
-		"patient":  {{syscall.SIGINT, 0, 1}, {syscall.SIGINT, time.Second, 2}, {syscall.SIGINT, 2 * time.Second, 3}},
-		"mixed":    {{syscall.SIGTERM, 0, 1}, {syscall.SIGINT, 5 * time.Second, 2}, {syscall.SIGTERM, time.Minute, 3}},
-		"twice":    {{syscall.SIGINT, 0, 1}, {syscall.SIGINT, 3 * time.Millisecond, 0}, {syscall.SIGTERM, 10 * time.Millisecond, 0}, {syscall.SIGINT, time.Second, 2}},
+		"patient": {{syscall.SIGINT, 0, 1}, {syscall.SIGINT, time.Second, 2}, {syscall.SIGINT, 2 * time.Second, 3}},
+		"mixed":   {{syscall.SIGTERM, 0, 1}, {syscall.SIGINT, 5 * time.Second, 2}, {syscall.SIGTERM, time.Minute, 3}},
+		"twice": {{syscall.SIGINT, 0, 1}, {syscall.SIGINT, 3 * time.Millisecond, 0}, {syscall.SIGTERM, 10 * time.Millisecond, 0}, {syscall.SIGINT,
+			time.Second, 2}},
 		"warnings": {{syscall.SIGUSR1, 0, 1}, {syscall.SIGUSR1, time.Minute, 0}, {syscall.SIGHUP, 2 * time.Minute, 0}, {syscall.SIGTERM, 3 * time.Minute, 2}},
 	} {
 		var r requests
@@ -38,7 +39,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A second request leaves a step that would take long, with one rank and with several: the exit code is 75, and the checkpoint is that of the last complete step.
+// A second request leaves a step that would take long, with one rank and with several: the exit code is 75, and the checkpoint is that of
+// the last complete step.
 func TestSecondRequestAbandonsTheStep(t *testing.T) {
 	recipe, dir := tinyRecipe(t)
 	for _, ranks := range []string{"1", "2"} {

@@ -20,7 +20,7 @@ import (
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 )
 
-// tokenizeFlags are those of the verb.
+// tokenizeFlags are the flags of tokenize.
 type tokenizeFlags struct {
 	tokenizer, out, show string
 	shardMB              int
@@ -32,18 +32,18 @@ func (a *app) tokenizeCmd() *cobra.Command {
 	f := &tokenizeFlags{}
 	c := &cobra.Command{
 		Use:   "tokenize --tokenizer PATH --out DIR INPUT...",
-		Short: "Turn text into shards of token ids",
-		Long: `Turn text into shards of token ids, for runs on text that is too large to be tokenised at each start. INPUT is a text file, or a folder of which all files
-below are read. The shards are llm.c's, with dataset.json beside them; the folder appears when all is written.
+		Short: "Convert text to shards of token ids",
+		Long: `Convert text to shards of token ids, for runs on text that is too large to tokenise at each start. INPUT is a text file, or a folder, of which
+all files are read, at any depth. The shards are in llm.c's format, with a dataset.json; the folder appears when everything is written.
 
-A tokenizer is a SentencePiece .model, a tokenizer.json of Hugging Face, a rank file of tiktoken, a tok*.bin of llama2.c, or a folder with one of them. It may be the
-name of bundled data.
+A tokenizer is a SentencePiece .model, a Hugging Face tokenizer.json, a tiktoken rank file, a tok*.bin of llama2.c, a folder with one of
+them, or the name of bundled data.
 
-Every file is one document, unless --separator or --json says how files are divided: "blank" lines, one on each "line", or text that stands on a line
-of its own. --bos and --eos put the tokenizer's own ids around each document; without one of them documents cannot be told apart later. What spells a special token in
-the text stays text.
+Every file is one document, unless --separator or --json divides it: at "blank" lines, at each "line", or at lines that equal a given text.
+--bos and --eos put the tokenizer's special ids around each document; without one of them documents cannot be told apart later. Special
+tokens spelled out in the text stay text.
 
-With --show, the tokens of a text are printed and nothing is written.`,
+--show prints the tokens of a text and writes nothing.`,
 		Example: `  gotrain tokenize --tokenizer tokenizer.model --out shards --bos --separator blank --val-fraction 0.01 books/
   gotrain tokenize --tokenizer tokenizer.json --out shards --eos --json text part-00.jsonl part-01.jsonl
   gotrain tokenize --tokenizer stories260k/tok512.bin --out shards --bos --separator '<|endoftext|>' TinyStories.txt
@@ -55,7 +55,7 @@ With --show, the tokens of a text are printed and nothing is written.`,
 			case f.tokenizer == "":
 				return errors.New("--tokenizer is missing")
 			case show && len(args) > 0:
-				return errors.New("--show takes the text as its value, and no inputs")
+				return errors.New("--show takes the text as its value; give no inputs")
 			case !show && len(args) == 0:
 				return errors.New("no inputs")
 			case !show && f.out == "":
@@ -79,21 +79,22 @@ func (f *tokenizeFlags) add(c *cobra.Command) {
 	s := c.Flags()
 	s.StringVar(&f.tokenizer, "tokenizer", "", "`PATH` of the tokenizer, a file or folder, or the name of bundled data")
 	s.StringVarP(&f.out, "out", "o", "", "write the shards to this new `DIR`")
-	s.Float64Var(&f.pack.ValFraction, "val-fraction", 0, "`PART` of the documents that is for validation, from 0 to 0.5; of a single document, its end")
-	s.StringVar(&f.pack.Documents.Separator, "separator", text.ByFile, "what divides documents: blank, line, or the `TEXT` of a line")
+	s.Float64Var(&f.pack.ValFraction, "val-fraction", 0, "`FRACTION` of the documents for validation, from 0 to 0.5; of a single document, its end")
+	s.StringVar(&f.pack.Documents.Separator, "separator", text.ByFile, "document separator: blank, line, or the `TEXT` of a line")
 	s.StringVar(&f.pack.Documents.Field, "json", "", "inputs are JSON lines; a document is the string in `FIELD`")
 	s.BoolVar(&f.pack.BOS, "bos", false, "begin every document with BOS")
 	s.BoolVar(&f.pack.EOS, "eos", false, "end every document with EOS")
 	s.IntVar(&f.shardMB, "shard-mb", 200, "size of a shard in `MB` (1048576 bytes)")
-	s.IntVar(&f.pack.Workers, "workers", 0, "`N` goroutines; 0: one a core")
-	s.BoolVar(&f.pack.Documents.ReplaceInvalid, "replace-invalid", false, "replace bytes that are not UTF-8 by U+FFFD instead of stopping")
-	s.BoolVar(&f.pack.Replace, "force", false, "replace shards that are in the folder already")
+	s.IntVar(&f.pack.Workers, "workers", 0, "`N` goroutines; 0: one per core")
+	s.BoolVar(&f.pack.Documents.ReplaceInvalid, "replace-invalid", false, "replace invalid UTF-8 with U+FFFD instead of stopping")
+	s.BoolVar(&f.pack.Replace, "force", false, "replace existing shards in the folder")
 	s.StringVar(&f.show, "show", "", "print the tokens of this `TEXT`, and stop")
-	s.BoolVar(&f.special, "special", false, "with --show: what spells a special token is one")
+	s.BoolVar(&f.special, "special", false, "with --show: encode spelled-out special tokens as such")
 	s.BoolVar(&f.asJSON, "summary-json", false, "print the summary as JSON")
 	c.MarkFlagsMutuallyExclusive("separator", "json")
 	c.MarkFlagsMutuallyExclusive("show", "out")
-	if err := c.RegisterFlagCompletionFunc("separator", cobra.FixedCompletions([]string{"blank\tblank lines", "line\tline ends"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	separators := cobra.FixedCompletions([]string{"blank\tblank lines", "line\tline ends"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := c.RegisterFlagCompletionFunc("separator", separators); err != nil {
 		panic(err) // the flag is there
 	}
 	if err := c.MarkFlagDirname("out"); err != nil {
@@ -117,7 +118,7 @@ func (a *app) tokenize(c *cobra.Command, f *tokenizeFlags, inputs []string) erro
 	f.pack.ShardBytes = int64(f.shardMB) << 20
 	line := progressLine{w: a.rawErr}
 	f.pack.Progress = line.print
-	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // so that what was begun is removed
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM) // so that partial output is removed
 	defer stop()
 	r, err := text.Pack(ctx, f.out, inputs, f.pack)
 	line.clear()
@@ -139,7 +140,7 @@ func (a *app) tokenize(c *cobra.Command, f *tokenizeFlags, inputs []string) erro
 	return summaryOf(f.out, r).print(a.out, tok)
 }
 
-// progressLine is one line that is written over and over, on a terminal; elsewhere there is none.
+// progressLine is a line that is rewritten in place on a terminal, and not printed elsewhere.
 type progressLine struct {
 	w     io.Writer
 	shown bool
@@ -163,7 +164,7 @@ func (p *progressLine) clear() {
 // rate is MB of text a second.
 func rate(p text.Progress) float64 { return float64(p.Bytes) / 1e6 / max(p.Elapsed.Seconds(), 1e-9) }
 
-// tokenSummary is what the verb ends with.
+// tokenSummary is the result of tokenize.
 type tokenSummary struct {
 	Out           string                 `json:"out"`
 	Documents     int64                  `json:"documents"`
@@ -205,7 +206,7 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
-// showTokens prints ids and pieces, and the text that they decode to when it is another one.
+// showTokens prints ids and pieces, and the decoded text if it differs from the input.
 func (a *app) showTokens(tok tokenizer.Tokenizer, f *tokenizeFlags) error {
 	encode := tok.Encode
 	if s, ok := tok.(tokenizer.SpecialEncoder); ok && f.special {

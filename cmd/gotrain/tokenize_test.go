@@ -52,7 +52,9 @@ func TestTokenize(t *testing.T) {
 
 func TestTokenizeShow(t *testing.T) {
 	out, errs, code := cli(t, "tokenize", "--tokenizer", "stories260k/tok512.bin", "--bos", "--special", "--show", "Once upon</s>")
-	if want := "      1  \"<s>\"\n    403  \"▁Once\"\n    407  \"▁upon\"\n      2  \"</s>\"\n4 tokens, 13 bytes\ndecoded: \"Once upon\"\n"; code != 0 || errs != "" || out != want {
+	if want := "      1  \"<s>\"\n    403  \"▁Once\"\n    407  \"▁upon\"\n      2  \"</s>\"\n4 tokens, 13 bytes\ndecoded: \"Once upon\"\n"; code != 0 ||
+		errs != "" ||
+		out != want {
 		t.Errorf("code %d, %s\n got %s\nwant %s", code, errs, out, want)
 	}
 }

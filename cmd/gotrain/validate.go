@@ -18,16 +18,16 @@ func (a *app) validateCmd() *cobra.Command {
 		Use:   "validate RECIPE",
 		Short: "Check a recipe and its data, without running it",
 		Long: `Check a recipe and its data, without running it. Every problem is listed with file, line and key, not only the first one; settings
-that look like a mistake are warnings. The exit code is 78 for a recipe that is not valid and 66 for data that is not there.
+that look like a mistake are warnings. The exit code is 78 for an invalid recipe, and 66 for data that is missing or cannot be read.
 
 RECIPE is a file, the name of a recipe in the binary, or - for a recipe on standard input.
 
-With --files every training and held-out sample is loaded once, and all that cannot be are listed.`,
+With --files every training and held-out sample is loaded once, and all that fail are listed.`,
 		Example: `  gotrain validate my.toml
   gotrain validate my.toml --resolved          # with every key filled in
   gotrain validate my.toml --files             # before a long run: opens every file
   gotrain validate my.toml --json --no-data    # for editors and CI
-  gotrain validate - --no-data < my.toml       # what is not saved yet`,
+  gotrain validate - --no-data < my.toml       # before it is saved`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, err := f.loadOr(args[0], c.InOrStdin())
@@ -42,7 +42,7 @@ With --files every training and held-out sample is loaded once, and all that can
 				fmt.Fprint(a.out, r)
 				return nil
 			}
-			sum := "data not looked at"
+			sum := "data not checked"
 			if !noData {
 				if sum, err = describeData(c.Context(), r, files); err != nil {
 					return err
@@ -55,8 +55,8 @@ With --files every training and held-out sample is loaded once, and all that can
 	f.add(c)
 	c.Flags().BoolVar(&resolved, "resolved", false, "print the recipe with every key filled in")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
-	c.Flags().BoolVar(&noData, "no-data", false, "do not look at the data")
-	c.Flags().BoolVar(&files, "files", false, "load every sample once, and list all that cannot be")
+	c.Flags().BoolVar(&noData, "no-data", false, "do not check the data")
+	c.Flags().BoolVar(&files, "files", false, "load every sample once, and list all that fail")
 	c.MarkFlagsMutuallyExclusive("resolved", "json")
 	c.MarkFlagsMutuallyExclusive("files", "no-data")
 	c.MarkFlagsMutuallyExclusive("files", "resolved")
@@ -72,7 +72,7 @@ type problem struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// validateJSON prints the result for programs; the error that it returns has the exit code only.
+// validateJSON prints the result for programs; the error that it returns carries the exit code only.
 func (a *app) validateJSON(ctx context.Context, r *recipes.Recipe, err error, noData, files bool) error {
 	out := struct {
 		Valid    bool      `json:"valid"`

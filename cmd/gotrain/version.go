@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train"
 )
 
-// versionInfo is what gotrain knows of itself.
+// versionInfo describes the binary.
 type versionInfo struct {
 	Version  string            `json:"version"`
 	Go       string            `json:"go"`
@@ -25,7 +25,7 @@ func (a *app) versionCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print version, platform and usable devices",
-		Example: "  gotrain version\n  gotrain version --notices | less    # the licences of what is linked in",
+		Example: "  gotrain version\n  gotrain version --notices | less    # the licences of everything linked in",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if licences {
@@ -47,12 +47,12 @@ func (a *app) versionCmd() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
-	c.Flags().BoolVar(&licences, "notices", false, "print the licences of everything that is in this program")
+	c.Flags().BoolVar(&licences, "notices", false, "print the licences of everything in this program")
 	c.MarkFlagsMutuallyExclusive("json", "notices")
 	return c
 }
 
-// deviceDetail opens a device and says what it is, or why it cannot be opened.
+// deviceDetail opens a device and describes it, or the reason why it cannot be opened.
 func deviceDetail(family string) string {
 	d, err := npu.Open(family, npu.Options{})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/gotrain/gotrain/train/data/text"
 )
 
-// isCheckpoint says whether a path is a checkpoint of this project or a folder of several, rather than weights as others keep them. A path that is not there
-// counts as one, so that the message is about what was most likely meant.
+// isCheckpoint reports whether a path is a gotrain checkpoint or a folder of several, rather than weights in another format. A path that does not exist
+// counts as one, so that the message is about the likeliest intent.
 func isCheckpoint(path string) bool {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -36,15 +36,19 @@ func isCheckpoint(path string) bool {
 	}
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == llamafile.ConfigFile, name == llamafile.ParamsFile, name == llamafile.BinFile, name == safetensors.IndexName, filepath.Ext(name) == ".safetensors":
+		case name == llamafile.ConfigFile,
+			name == llamafile.ParamsFile,
+			name == llamafile.BinFile,
+			name == safetensors.IndexName,
+			filepath.Ext(name) == ".safetensors":
 			return false
 		}
 	}
 	return true
 }
 
-// openLlama opens a Llama of any format. A checkpoint is verified first, and the newest good one of several is taken. config is a file that says what the model
-// is, for weights that have none beside them; "" is none. dir is where the weights lie: what lies beside them belongs to them.
+// openLlama opens a Llama of any format. A checkpoint is verified first, and the newest good one of several is used. config is a file that describes the
+// model, for weights without one; "" is none. dir is the folder of the weights: the files next to them belong to them.
 func openLlama(ctx context.Context, path, config string) (m llamafile.Model, dir string, err error) {
 	var given *llama.Config
 	if config != "" {
@@ -56,7 +60,8 @@ func openLlama(ctx context.Context, path, config string) (m llamafile.Model, dir
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, "", launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint there, nor other weights: %w\nhint: a checkpoint, the folder of a run, one of Hugging Face, a .bin of llama2.c, or stories260k, which is bundled", err))
+		return nil, "", launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint or other weights: %w\nhint: "+
+			"give a checkpoint, the folder of a run, a Hugging Face folder, a .bin of llama2.c, or stories260k, which is bundled", err))
 	}
 	if isCheckpoint(path) {
 		c, _, err := load(ctx, path)
@@ -82,10 +87,10 @@ func fileIn(dir, name string) bool {
 	return err == nil
 }
 
-// configOfRecipe finds what a checkpoint's model is in the recipe that it was trained with.
+// configOfRecipe derives a checkpoint's model from the recipe that it was trained with.
 func configOfRecipe(c *checkpoint.Checkpoint) (*llama.Config, error) {
 	if c.State.Recipe == "" {
-		return nil, nil // opening it will say what is missing
+		return nil, nil // opening it will report what is missing
 	}
 	r, err := recipes.Decode(c.State.Recipe, "recipe of "+c.Path)
 	if err != nil {
@@ -106,7 +111,7 @@ func configOfRecipe(c *checkpoint.Checkpoint) (*llama.Config, error) {
 	return &cfg, nil
 }
 
-// llamaOf is what a checkpoint's Llama is, nil where it is another model or cannot be known.
+// llamaOf returns the configuration of a checkpoint's Llama, nil if it is another model or unknown.
 func llamaOf(c *checkpoint.Checkpoint) *llama.Config {
 	if fileIn(c.Path, llamafile.ConfigFile) {
 		if cfg, err := llamafile.ReadConfig(c.Path); err == nil {
@@ -120,12 +125,12 @@ func llamaOf(c *checkpoint.Checkpoint) *llama.Config {
 	return cfg
 }
 
-// weightsInspection is what inspect shows of weights that are no checkpoint of ours.
+// weightsInspection is what inspect shows about weights that are not a gotrain checkpoint.
 type weightsInspection struct {
 	Path       string            `json:"path"`
 	Format     string            `json:"format"`
-	Note       string            `json:"note,omitempty"` // why there is no configuration
-	Size       string            `json:"size,omitempty"` // the name of a published model of that shape
+	Note       string            `json:"note,omitempty"` // why the configuration is missing
+	Size       string            `json:"size,omitempty"` // name of the published model with this shape
 	Config     *llama.Config     `json:"config,omitempty"`
 	Parameters int64             `json:"parameters"`
 	Bytes      int64             `json:"bytes"`
@@ -169,9 +174,9 @@ func inspectWeights(path string) (*weightsInspection, error) {
 		return nil, launch.WithCode(launch.ExitNoInput, err)
 	}
 	defer set.Close()
-	in.Format, in.Note = "safetensors", "other than a Llama's"
+	in.Format, in.Note = "safetensors", "not a Llama's"
 	if errors.Is(err, llamafile.ErrNoConfig) {
-		in.Note = "a Llama's names, but " + llamafile.ErrNoConfig.Error()
+		in.Note = "names of a Llama, but " + llamafile.ErrNoConfig.Error()
 	}
 	for _, name := range set.Names() {
 		t, _, _ := set.Lookup(name)
@@ -184,7 +189,7 @@ func inspectWeights(path string) (*weightsInspection, error) {
 	return in, nil
 }
 
-// sizeName is the published model of a shape.
+// sizeName returns the published model with this shape.
 func sizeName(c llama.Config) string {
 	for _, name := range llama.Names() {
 		if p, _ := llama.Named(name); p.Dim == c.Dim && p.Hidden == c.Hidden && p.Layers == c.Layers && p.Heads == c.Heads && p.KVHeads == c.KVHeads &&

@@ -19,7 +19,8 @@ import (
 )
 
 // trainer makes the trainer of one rank: it meets the other ranks and opens data and logs.
-func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal, build func(assemble.Rank) (train.Config, error)) (*train.Trainer, error) {
+func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal,
+	build func(assemble.Rank) (train.Config, error)) (*train.Trainer, error) {
 	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
 	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{Level: a.level.least(), NoPrefix: id.Source == launch.SourceGotrain})))
 	slog.Debug("identity", "who", id.String())
@@ -30,7 +31,7 @@ func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity
 	if place.Why != "" && r.Train.Threads == 0 {
 		slog.Info(place.Why)
 	}
-	// Ranks meet before they open data, over which one of them may take long: it can tell the others only once they have met.
+	// Ranks meet before they open data, which may take long on one of them: it can tell the others only once they have met.
 	group, err := train.Meet(ctx, id)
 	if err != nil {
 		return nil, err
@@ -51,17 +52,17 @@ func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity
 	return t, err
 }
 
-// trainWork trains as the recipe says; it is the work of one rank.
+// trainWork trains one rank according to the recipe.
 func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
 	if id.Source != launch.SourceSingle && id.Rank == 0 && id.World != r.Train.Ranks {
-		fmt.Fprintf(a.err, "%d ranks by %s; train.ranks = %d does not count\n", id.World, id.Source, r.Train.Ranks)
+		fmt.Fprintf(a.err, "%d ranks, set by %s; train.ranks = %d is ignored\n", id.World, id.Source, r.Train.Ranks)
 	}
 	term := telemetry.Stdout()
 	resumes := r.Checkpoint.Enabled && r.Checkpoint.Resume == "auto"
 	return untilStopped(ctx, id, resumes, func(ctx context.Context, run func(stoppable)) error {
 		var running atomic.Pointer[train.Trainer]
 		var lock *dirlock.Lock
-		if id.Rank == 0 { // before anything is written, and before the ranks meet: so no rank of this job writes into the folder of another
+		if id.Rank == 0 { // before anything is written and before the ranks meet, so no rank writes into another job's folder
 			var err error
 			lock, err = train.Own(ctx, r.Run.OutputDir, id.World == 1, func(error) {
 				if t := running.Load(); t != nil {
@@ -93,17 +94,17 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 		_, err = t.Run(context.WithoutCancel(ctx))
 		if lock != nil && err != nil {
 			if gone := lock.Check(); errors.Is(gone, dirlock.ErrLost) {
-				err = gone // it is why the run ended
+				err = gone // the reason why the run ended
 			}
 		}
 		if errors.Is(err, train.ErrStopped) && id.Source == launch.SourceGotrain {
-			return launch.WithCode(launch.ExitCode(err), errors.New("")) // the console of rank 0 and the supervisor have the words
+			return launch.WithCode(launch.ExitCode(err), errors.New("")) // rank 0's console and the supervisor print the message
 		}
 		return err
 	})
 }
 
-// evalWork evaluates a checkpoint; it is the work of one rank.
+// evalWork evaluates a checkpoint on one rank.
 func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, from assemble.Trained, asJSON bool) error {
 	term := telemetry.NewTerminal(os.Stderr, 0, false) // the standard output is for the result
 	return untilStopped(ctx, id, false, func(ctx context.Context, run func(stoppable)) error {
