@@ -31,7 +31,7 @@ const DefaultMaxPixels = 1 << 30 / 4 / 3
 // The pixels are those that torchvision's ImageFolder gives: RGB, alpha dropped, EXIF orientation ignored (Folder can apply it), CMYK converted without colour
 // profile. (16-bit grey PNGs are the exception: Pillow clips them to white, here they keep their upper eight bits.)
 type Decoder struct {
-	// MaxPixels refuses larger pictures by their header, before memory is taken. 0 means DefaultMaxPixels.
+	// MaxPixels rejects larger pictures by their header, before allocating memory. 0 means DefaultMaxPixels.
 	MaxPixels int
 
 	turbo *turbojpeg.Decompressor // nil: Go's decoder
@@ -39,14 +39,14 @@ type Decoder struct {
 	rd    bytes.Reader
 }
 
-// Info is what the header of a file says.
+// Info holds the header of a file.
 type Info struct {
 	Format Format
 	W, H   int
 	jpeg   turbojpeg.Header
 }
 
-// NewDecoder makes a decoder. It fails for Turbo where the library is missing, and for unknown names.
+// NewDecoder creates a decoder. It fails for Turbo if the library is missing, and for unknown names.
 func NewDecoder(b Backend) (*Decoder, error) {
 	switch b {
 	case Go:
@@ -58,10 +58,10 @@ func NewDecoder(b Backend) (*Decoder, error) {
 		}
 		return &Decoder{turbo: t}, nil
 	}
-	return nil, fmt.Errorf("images: unknown JPEG decoder %q\nhint: one of auto, turbo, go", b)
+	return nil, fmt.Errorf("images: unknown JPEG decoder %q\nhint: use one of auto, turbo, go", b)
 }
 
-// Backend says what decodes JPEGs: "turbo" or "go".
+// Backend reports what decodes JPEGs: "turbo" or "go".
 func (d *Decoder) Backend() Backend {
 	if d.turbo != nil {
 		return Turbo
@@ -105,7 +105,7 @@ func (d *Decoder) Header(data []byte) (Info, error) {
 	return info, nil
 }
 
-// explain adds a way out where Go's decoder knows less than libjpeg-turbo.
+// explain adds a hint if libjpeg-turbo supports what Go's decoder does not.
 func (d *Decoder) explain(f Format, err error) error {
 	var unsupported jpeg.UnsupportedError
 	if f == JPEG && errors.As(err, &unsupported) {
@@ -114,7 +114,7 @@ func (d *Decoder) explain(f Format, err error) error {
 	return fmt.Errorf("decoding %s: %w", f, err)
 }
 
-// Scales says by which power of two the decoder can shrink this picture for little: 1, or up to 8.
+// scales returns the power of two by which the decoder can cheaply shrink this picture: 1, or up to 8.
 func (d *Decoder) scales(info Info) int {
 	if info.Format == JPEG && d.turbo != nil {
 		return 8
@@ -122,8 +122,8 @@ func (d *Decoder) scales(info Info) int {
 	return 1
 }
 
-// Decode decodes what Header described, at 1/denom of its size (1, or what scales allows), as RGB. The warning tells of damage that left
-// all pixels readable.
+// Decode decodes the picture that Header described, at 1/denom of its size (1, or what scales allows), as RGB. The warning describes damage that
+// left all pixels readable.
 func (d *Decoder) Decode(data []byte, info Info, denom int, dst *Picture) (warning string, err error) {
 	if info.Format == JPEG && d.turbo != nil {
 		return d.decodeTurbo(data, info, denom, dst)
@@ -180,13 +180,13 @@ func (d *Decoder) decodeTurbo(data []byte, info Info, denom int, dst *Picture) (
 	d.cmyk = d.cmyk[:w*h*4]
 	warn, err := d.turbo.Decode(data, info.jpeg, denom, d.cmyk)
 	if err == nil {
-		// Adobe stores CMYK inverted and nobody else stores it at all; Pillow assumes the same.
+		// Only Adobe software writes CMYK, and stores it inverted; Pillow makes the same assumption.
 		cmykToRGB(dst.Pix, d.cmyk, 0xff)
 	}
 	return warn, err
 }
 
-// shrink lets go of the memory of an unusually large picture.
+// shrink frees the memory of an unusually large picture.
 func (d *Decoder) shrink() {
 	if cap(d.cmyk) > keepBytes {
 		d.cmyk = nil

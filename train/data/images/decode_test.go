@@ -245,7 +245,7 @@ func TestHeaderRefusesBeforeDecoding(t *testing.T) {
 
 func TestForeignFilesAreNamed(t *testing.T) {
 	for raw, want := range map[string]string{
-		"": "empty", "RIFF\x10\x00\x00\x00WEBPVP8 ": "WebP", "BM1234": "BMP", "II*\x00": "TIFF", "<html>": "text that begins \"<html>\"",
+		"": "empty", "RIFF\x10\x00\x00\x00WEBPVP8 ": "WebP", "BM1234": "BMP", "II*\x00": "TIFF", "<html>": "text that begins with \"<html>\"",
 		"\x00\x01\x02": "unknown data", "version https://git-lfs.github.com/spec/v1": "Git LFS", "\x00\x00\x00\x1cftypavif": "AVIF",
 	} {
 		_, _, err := decodeAll(Go, []byte(raw))

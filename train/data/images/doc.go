@@ -1,5 +1,5 @@
-// Package images holds the sources of labelled pictures: folders of JPEG and PNG files, IDX files, packed shards; the decoder; and the
-// transforms between a picture and a sample.
+// Package images provides sources of labelled pictures (folders of JPEG and PNG files, IDX files, packed shards), the decoder, and the
+// transforms that turn a picture into a sample.
 //
 // All sources are data.Source with two fields: image, f32[C H W], and label, i32. Give them to data.NewLoader.
 //
@@ -21,18 +21,18 @@
 //
 // # Pixels
 //
-// A [Decoder] tells formats by content (ImageNet has a PNG and CMYK files under .jpg names) and checks the size in the header before it
-// takes memory. JPEGs are decoded by libjpeg-turbo where it is installed (package turbojpeg; apt-get install libturbojpeg0), and then
+// A [Decoder] detects formats by content (ImageNet has a PNG and CMYK files under .jpg names) and checks the size in the header before it
+// allocates memory. JPEGs are decoded by libjpeg-turbo where it is installed (package turbojpeg; apt-get install libturbojpeg0), and then
 // pixels equal Pillow's; else by Go's image/jpeg, whose pixels differ by up to 34 levels, mean 0.5 to 1.8, where chroma is subsampled, and
 // which refuses arithmetic coding. [Folder.Backend] says which it is: do not compare runs across the two to the last digit.
 //
 // As in torchvision: EXIF orientation is ignored, alpha is dropped, colour profiles are ignored, damaged but complete files are accepted (FolderOptions.Warn
-// tells of them), files that end too early are errors.
+// reports them), truncated files are errors.
 //
 // # Transforms
 //
-// A [Transform] only chooses a [View], a region and what to make of it; decoding, resizing, mirroring, normalising and the change to planes
-// then happen in one go, in memory that is used again. Resizing is Pillow's antialiased bilinear filter, bit for bit. A JPEG whose region
+// A [Transform] only chooses a [View]: a region, and how to resize and flip it. Decoding, resizing, flipping, normalising and conversion to planes
+// then happen in one pass, in reused memory. Resizing is Pillow's antialiased bilinear filter, bit for bit. A JPEG whose region
 // is more than four times the output is shrunk while it is decoded, which costs a fraction and keeps at least twice the needed pixels.
 //
 //   - [RandomResizedCrop]: training on photographs.

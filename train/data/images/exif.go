@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 )
 
-// upright is the orientation of a picture that is stored as it is to be seen.
+// upright is the orientation of a picture that is stored the way it is displayed.
 const upright = 1
 
-// orientation is the EXIF orientation of a JPEG or PNG, 1 to 8; upright where there is none or it cannot be read.
+// orientation is the EXIF orientation of a JPEG or PNG, 1 to 8; upright if there is none or it cannot be read.
 func orientation(format Format, raw []byte) int {
 	switch format {
 	case JPEG:
@@ -77,10 +77,10 @@ func tiffOrientation(tiff []byte) int {
 	return upright
 }
 
-// swaps says whether an orientation exchanges width and height.
+// swaps reports whether an orientation exchanges width and height.
 func swaps(orientation int) bool { return orientation > 4 }
 
-// turn writes the picture as it is to be seen into dst.
+// turn writes the picture the way it is displayed into dst.
 func (p *Picture) turn(orientation int, dst *Picture) {
 	w, h := p.W, p.H
 	if swaps(orientation) {

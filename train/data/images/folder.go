@@ -25,13 +25,13 @@ type FolderOptions struct {
 	Classes []string
 	// Decoder chooses the JPEG decoder; empty is Auto.
 	Decoder Backend
-	// MaxPixels refuses larger pictures; 0 is DefaultMaxPixels.
+	// MaxPixels rejects larger pictures; 0 is DefaultMaxPixels.
 	MaxPixels int
-	// Orient turns pictures as their EXIF orientation says. torchvision's ImageFolder does not, nor does the default here.
+	// Orient applies the EXIF orientation. torchvision's ImageFolder does not, and neither does the default here.
 	Orient bool
-	// Turned is told of the first picture whose orientation is not applied because Orient is false. Nil: nobody is.
+	// Turned is called for the first picture whose orientation is not applied because Orient is false. It may be nil.
 	Turned func(path string)
-	// Warn is told of files that are damaged but readable; it may be called from several goroutines. Nil ignores them, as Pillow does.
+	// Warn is called for files that are damaged but readable, possibly concurrently. Nil ignores them, as Pillow does.
 	Warn func(path, message string)
 }
 
@@ -45,7 +45,7 @@ type Folder struct {
 	planes  []*[256]float32
 	pool    pool[scratch]
 	backend Backend
-	turned  sync.Once // Turned was told
+	turned  sync.Once // guards the call of Turned
 }
 
 type file struct {
@@ -53,14 +53,14 @@ type file struct {
 	label int32
 }
 
-// NewFolder lists the pictures below root; it does not open them. Names decide only what is a picture (.jpg, .jpeg, .png, .gif in any case); formats
+// NewFolder lists the pictures below root; it does not open them. Names decide only which files are pictures (.jpg, .jpeg, .png, .gif in any case); formats
 // are told by content when a file is loaded. Names that begin with a dot, and files that are no pictures (.txt, .json …), are left out.
 //
-// It refuses, with the place: a root without class folders or with pictures beside them, an empty class, a folder in a class (often root is one level too
+// It rejects, with the place: a root without class folders or with pictures next to them, an empty class, a folder in a class (often root is one level too
 // high), a class that Classes lacks, and picture formats that cannot be read (they would silently be missing from the training).
 func NewFolder(root string, o FolderOptions) (*Folder, error) {
 	if o.Transform == nil {
-		return nil, errors.New("images: a folder needs a transform, which gives its pictures one size")
+		return nil, errors.New("images: a folder needs a transform, which resizes its pictures to one size")
 	}
 	if err := errors.Join(o.Transform.Check(), o.Norm.Check()); err != nil {
 		return nil, err
@@ -103,13 +103,13 @@ func (f *Folder) list() error {
 	}
 	if len(dirs) == 0 {
 		return fmt.Errorf(
-			"images: %s has no class folders\nhint: pictures belong into %s, one folder a class",
+			"images: %s has no class folders\nhint: put pictures in %s, one folder per class",
 			f.root,
 			filepath.Join(f.root, "CLASS", "FILE.jpg"),
 		)
 	}
 	if len(loose) > 0 {
-		return fmt.Errorf("images: %s lies beside the class folders, so its class is unknown\nhint: move it into a class folder; is %s the right folder?",
+		return fmt.Errorf("images: %s is next to the class folders, so its class is unknown\nhint: move it into a class folder, or check that %s is the right folder",
 			filepath.Join(f.root, loose[0]), f.root)
 	}
 	f.classes = dirs
@@ -118,7 +118,7 @@ func (f *Folder) list() error {
 		unknown := slices.DeleteFunc(slices.Clone(dirs), func(d string) bool { return slices.Contains(f.classes, d) })
 		if len(unknown) > 0 {
 			return fmt.Errorf(
-				"images: %s has class folders that are not among the %d classes of the training set (%s): %s\nhint: give them the names that the model knows, "+
+				"images: %s has class folders that are not among the %d classes of the training set (%s): %s\nhint: rename them to classes of the model, "+
 					"or move them away",
 				f.root,
 				len(f.classes),
@@ -149,14 +149,14 @@ func (f *Folder) listClass(class string, label int32) error {
 		return fmt.Errorf("images: %w", err)
 	}
 	if len(subs) > 0 {
-		return fmt.Errorf("images: class folder %s holds a folder, %q\nhint: classes are one level deep; did you mean %s as the root?", dir, subs[0], dir)
+		return fmt.Errorf("images: class folder %s contains a folder, %q\nhint: class folders must hold only files; did you mean %s as the root?", dir, subs[0], dir)
 	}
 	count := len(f.files)
 	for _, n := range names {
 		f.files = append(f.files, file{n, label})
 	}
 	if len(f.files) == count {
-		return fmt.Errorf("images: class folder %s holds no pictures (.jpg, .jpeg, .png, .gif)\nhint: fill it or remove it", dir)
+		return fmt.Errorf("images: class folder %s has no pictures (.jpg, .jpeg, .png, .gif)\nhint: add pictures or remove it", dir)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func readDir(dir string) (dirs, pictures []string, err error) {
 			pictures = append(pictures, name)
 		case slices.Contains(unreadable, ext):
 			return nil, nil, fmt.Errorf(
-				"%s: pictures in the format %s cannot be read\nhint: convert it to JPEG or PNG, or move it away",
+				"%s: format %s is not supported\nhint: convert it to JPEG or PNG, or move it away",
 				filepath.Join(dir, name),
 				ext,
 			)
@@ -197,7 +197,7 @@ func readDir(dir string) (dirs, pictures []string, err error) {
 	return dirs, pictures, nil
 }
 
-// unreadable lists what torchvision would load and gotrain cannot.
+// unreadable lists formats that torchvision may load and gotrain cannot.
 var unreadable = []string{".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".jpe", ".jfif", ".avif", ".heic", ".jxl", ".jp2"}
 
 func shorten(names []string) string {
@@ -216,7 +216,7 @@ func (f *Folder) Len() int { return len(f.files) }
 // Classes are the folder names by label.
 func (f *Folder) Classes() []string { return f.classes }
 
-// Empty are the classes, in the order of labels, of which there is no picture.
+// Empty lists the classes without pictures, in the order of labels.
 func (f *Folder) Empty() []string {
 	has := make([]bool, len(f.classes))
 	for _, x := range f.files {

@@ -89,12 +89,12 @@ func TestFolderRefuses(t *testing.T) {
 		want  []string
 	}{
 		"no classes":    {map[string]string{"x.txt": "text:x"}, []string{"no class folders", "hint"}},
-		"loose":         {map[string]string{"a/1.jpg": g, "2.jpg": g}, []string{"2.jpg", "beside the class folders"}},
+		"loose":         {map[string]string{"a/1.jpg": g, "2.jpg": g}, []string{"2.jpg", "next to the class folders"}},
 		"only loose":    {map[string]string{"2.jpg": g}, []string{"no class folders"}},
 		"empty class":   {map[string]string{"a/1.jpg": g, "empty": ""}, []string{"empty", "no pictures"}},
-		"two empty":     {map[string]string{"a/1.jpg": g, "e1": "", "e2": ""}, []string{"e1 holds", "e2 holds"}},
-		"level too far": {map[string]string{"train/a/1.jpg": g, "val/a/1.jpg": g}, []string{"train holds a folder", "did you mean"}},
-		"format":        {map[string]string{"a/1.jpg": g, "a/2.webp": "text:x"}, []string{"2.webp", "cannot be read"}},
+		"two empty":     {map[string]string{"a/1.jpg": g, "e1": "", "e2": ""}, []string{"e1 has no", "e2 has no"}},
+		"level too far": {map[string]string{"train/a/1.jpg": g, "val/a/1.jpg": g}, []string{"train contains a folder", "did you mean"}},
+		"format":        {map[string]string{"a/1.jpg": g, "a/2.webp": "text:x"}, []string{"2.webp", "is not supported"}},
 		"no pictures":   {map[string]string{"a/1.txt": "text:x"}, []string{"no pictures"}},
 	} {
 		_, err := NewFolder(tree(t, c.files), small)

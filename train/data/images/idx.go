@@ -29,7 +29,7 @@ const maxIDX = 4 << 30
 
 // ReadIDX reads an IDX file: two zero bytes, a type byte (8: unsigned bytes, the only one accepted), the number of dimensions, each dimension
 // as a big-endian uint32, then the data, last dimension fastest. gzip is recognised by its first bytes. Missing bytes and
-// bytes behind the end are errors; memory grows with what is there, not with what the header claims.
+// bytes after the end are errors; memory grows with the actual data, not with what the header claims.
 func ReadIDX(r io.Reader) (*Tensor, error) {
 	br := bufio.NewReaderSize(r, 1<<16)
 	if head, err := br.Peek(2); err == nil && head[0] == 0x1f && head[1] == 0x8b {
@@ -45,10 +45,10 @@ func ReadIDX(r io.Reader) (*Tensor, error) {
 func readIDX(r io.Reader) (*Tensor, error) {
 	var magic [4]byte
 	if _, err := io.ReadFull(r, magic[:]); err != nil {
-		return nil, fmt.Errorf("no IDX header: %w", err)
+		return nil, fmt.Errorf("cannot read the IDX header: %w", err)
 	}
 	if magic[0] != 0 || magic[1] != 0 {
-		return nil, fmt.Errorf("not an IDX file: it begins % x instead of 00 00", magic[:2])
+		return nil, fmt.Errorf("not an IDX file: it begins with % x instead of 00 00", magic[:2])
 	}
 	if magic[2] != 8 {
 		return nil, fmt.Errorf("IDX element type %#02x is not unsigned bytes (0x08)", magic[2])
@@ -76,9 +76,9 @@ func readIDX(r io.Reader) (*Tensor, error) {
 	case err != nil:
 		return nil, fmt.Errorf("IDX data, byte %d of %d: %w", n, total, err)
 	case n < total:
-		return nil, fmt.Errorf("IDX data is cut off at byte %d of %d: %w", n, total, io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("IDX data is truncated at byte %d of %d: %w", n, total, io.ErrUnexpectedEOF)
 	case n > total:
-		return nil, fmt.Errorf("IDX file goes on behind its %d bytes of data (%v)", total, t.Dims)
+		return nil, fmt.Errorf("IDX file has extra bytes after its %d bytes of data (%v)", total, t.Dims)
 	}
 	t.Data = raw
 	return t, nil
@@ -104,9 +104,9 @@ func readUpTo(r io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// IDXOptions say how the pictures of IDX files become samples.
+// IDXOptions configures how the pictures of IDX files become samples.
 type IDXOptions struct {
-	Transform Transform // nil: as they are
+	Transform Transform // nil: as stored
 	Norm      Norm      // Mean and Std of channel 0 count for grey; zero: values from 0 to 1
 	Channels  int       // 0 or 1: one plane; 3: the grey plane three times, for networks that expect colour
 	Classes   []string  // nil: "0", "1", … up to the largest label
@@ -173,7 +173,7 @@ func NewIDX(imagesFile, labelsFile string, o IDXOptions) (*IDX, error) {
 	return s, nil
 }
 
-// numbers are class names where there are none.
+// numbers generates class names for unnamed classes.
 func numbers(n int) []string {
 	c := make([]string, n)
 	for i := range c {
@@ -188,7 +188,7 @@ func FindIDX(dir, split string) (imagesFile, labelsFile string, err error) {
 	if split == "test" || split == "val" {
 		prefix = "t10k"
 	} else if split != "train" {
-		return "", "", fmt.Errorf("images: unknown split %q\nhint: train or test", split)
+		return "", "", fmt.Errorf("images: unknown split %q\nhint: use train or test", split)
 	}
 	var missing error
 	find := func(name string) string {

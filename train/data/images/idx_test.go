@@ -92,11 +92,11 @@ func TestIDXRefuses(t *testing.T) {
 		want         string
 	}{
 		"magic":          {[]byte("PK\x03\x04zipfile"), idx([]byte{0, 0}, 2), "not an IDX file"},
-		"empty":          {nil, idx([]byte{0, 0}, 2), "no IDX header"},
+		"empty":          {nil, idx([]byte{0, 0}, 2), "cannot read the IDX header"},
 		"type":           {[]byte{0, 0, 0x0d, 1, 0, 0, 0, 0}, idx([]byte{0, 0}, 2), "element type 0x0d"},
 		"short header":   {good[:9], idx([]byte{0, 0}, 2), "ends in dimension 1"},
-		"cut":            {good[:20], idx([]byte{0, 0}, 2), "cut off at byte 4 of 12"},
-		"too long":       {append(slices.Clone(good), 1), idx([]byte{0, 0}, 2), "goes on behind"},
+		"cut":            {good[:20], idx([]byte{0, 0}, 2), "truncated at byte 4 of 12"},
+		"too long":       {append(slices.Clone(good), 1), idx([]byte{0, 0}, 2), "has extra bytes"},
 		"forged":         {idx(nil, 1<<31, 1<<31, 1<<31), idx([]byte{0, 0}, 2), "claims"},
 		"cut gzip":       {zip(good)[:20], idx([]byte{0, 0}, 2), "EOF"},
 		"counts":         {good, idx([]byte{0, 0, 0}, 3), "2 pictures"},

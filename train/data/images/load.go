@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// scratch is what loading one picture needs; one per goroutine that loads.
+// scratch is the memory needed to load one picture; each loading goroutine uses its own.
 type scratch struct {
 	dec  *Decoder
 	data []byte
@@ -84,7 +84,7 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 	return nil
 }
 
-// orientation is how a picture is turned: upright unless that is asked for.
+// orientation is the orientation to apply: upright unless Orient is set.
 func (f *Folder) orientation(path string, format Format, raw []byte) int {
 	if !f.opt.Orient && f.opt.Turned == nil {
 		return upright
@@ -97,7 +97,7 @@ func (f *Folder) orientation(path string, format Format, raw []byte) int {
 	return o
 }
 
-// read reads a whole file into memory that is used again.
+// read reads a whole file into reused memory.
 func (s *scratch) read(path string) error {
 	f, err := foreign.Open(path)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *scratch) read(path string) error {
 	}
 	const limit = 1 << 30
 	if st.Size() > limit {
-		return fmt.Errorf("%s has %d bytes, too many for a picture", path, st.Size())
+		return fmt.Errorf("%s has %d bytes, too large for a picture", path, st.Size())
 	}
 	s.data = sized(s.data, int(st.Size()))
 	if n, err := io.ReadFull(f, s.data); err != nil {

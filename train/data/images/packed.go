@@ -19,7 +19,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// Layout of a packed shard: records of one size, without anything before, between or behind them. A record is the label as little-endian
+// Layout of a packed shard: records of one size, with nothing before, between or after them. A record is the label as little-endian
 // int32, then Channels × Height × Width bytes, plane after plane (R, G, B), rows from the top. So record i begins at i·RecordBytes, and a
 // rank reads only its own.
 type Layout struct {
@@ -32,15 +32,15 @@ type Layout struct {
 // RecordBytes is the size of a record.
 func (l Layout) RecordBytes() int64 { return 4 + int64(l.Channels)*int64(l.Height)*int64(l.Width) }
 
-// Check refuses sizes that no picture has.
+// Check rejects impossible sizes.
 func (l Layout) Check() error {
 	if l.Channels != 1 && l.Channels != 3 {
-		return fmt.Errorf("images: packed pictures with %d channels\nhint: 1 or 3", l.Channels)
+		return fmt.Errorf("images: packed pictures must have 1 or 3 channels, got %d", l.Channels)
 	}
 	return checkSize(l.Width, l.Height, 0)
 }
 
-// Header describes a set of shards: a JSON file beside them, written by Packer. It is optional; without it the layout must be given.
+// Header describes a set of shards: a JSON file in the same folder, written by Packer. It is optional; without it the layout must be given.
 type Header struct {
 	Format string  `json:"format"` // packedFormat
 	Layout         // inlined
@@ -49,7 +49,7 @@ type Header struct {
 
 // Shard is one file of a set.
 type Shard struct {
-	File    string `json:"file"` // beside the header
+	File    string `json:"file"` // in the header's folder
 	Records int64  `json:"records"`
 }
 
@@ -81,7 +81,7 @@ func ParseHeader(raw []byte) (*Header, error) {
 	return &h, nil
 }
 
-// headerName is where the header of a path or pattern is looked for: DIR/imagenet_train.json for DIR/imagenet_train.bin and for
+// headerName is the path of the header of a path or pattern: DIR/imagenet_train.json for DIR/imagenet_train.bin and for
 // DIR/imagenet_train-*.bin.
 func headerName(pattern string) string {
 	dir, base := filepath.Split(pattern)
@@ -93,11 +93,11 @@ func headerName(pattern string) string {
 	return dir + strings.TrimRight(base, "-_.") + ".json"
 }
 
-// PackedOptions say how packed pictures become samples.
+// PackedOptions configures how packed pictures become samples.
 type PackedOptions struct {
 	Transform Transform // nil: as they are
 	Norm      Norm
-	// Layout is needed where there is no header. Where there is one, the fields that are not zero must agree with it.
+	// Layout is required if there is no header. If there is one, non-zero fields must agree with it.
 	Layout Layout
 }
 
@@ -144,7 +144,7 @@ func OpenPacked(pattern string, o PackedOptions) (_ *Packed, err error) {
 			return nil, err
 		}
 	} else if o.Layout.Channels == 0 || o.Layout.Height == 0 || o.Layout.Width == 0 {
-		return nil, fmt.Errorf("images: %s has no header %s\nhint: give the layout: channels, height, width", pattern, headerName(pattern))
+		return nil, fmt.Errorf("images: %s has no header %s\nhint: specify the layout: channels, height, width", pattern, headerName(pattern))
 	}
 	if err := p.layout.Check(); err != nil {
 		return nil, err
@@ -174,14 +174,14 @@ func readHeader(name string) (*Header, error) {
 	return h, nil
 }
 
-// agree merges what was asked for with what the header says.
+// agree merges the requested layout with the header's.
 func (l Layout) agree(h Layout, name string) (Layout, error) {
 	for _, x := range []struct {
 		what     string
 		ask, has int
 	}{{"channels", l.Channels, h.Channels}, {"height", l.Height, h.Height}, {"width", l.Width, h.Width}} {
 		if x.ask != 0 && x.ask != x.has {
-			return h, fmt.Errorf("images: %s is given as %d, but %s says %d", x.what, x.ask, name, x.has)
+			return h, fmt.Errorf("images: %s is given as %d, but %s has %d", x.what, x.ask, name, x.has)
 		}
 	}
 	if l.Classes != nil {
@@ -251,7 +251,7 @@ func (p *Packed) Name() string { return "packed " + p.pattern }
 // Len is the number of records of all shards.
 func (p *Packed) Len() int { return p.n }
 
-// Classes are the names by label, or nil where neither header nor options tell.
+// Classes are the names by label, or nil if neither the header nor the options give them.
 func (p *Packed) Classes() []string { return p.classes }
 
 // Layout is that of the records.

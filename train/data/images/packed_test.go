@@ -83,7 +83,7 @@ func TestPackedWithoutHeader(t *testing.T) {
 	if err := os.WriteFile(name, raw, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenPacked(name, PackedOptions{}); err == nil || !strings.Contains(err.Error(), "give the layout") ||
+	if _, err := OpenPacked(name, PackedOptions{}); err == nil || !strings.Contains(err.Error(), "specify the layout") ||
 		!strings.Contains(err.Error(), "imagenet_train.json") {
 		t.Errorf("without a layout: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestPackedRefuses(t *testing.T) {
 	want("pattern", open(filepath.Join(t.TempDir(), "["), PackedOptions{}), "pattern")
 
 	prefix := pack(t, 10, 4)
-	want("other layout", open(prefix, PackedOptions{Layout: Layout{Height: 3}}), "height is given as 3", "says 2")
+	want("other layout", open(prefix, PackedOptions{Layout: Layout{Height: 3}}), "height is given as 3", "has 2")
 	if err := os.Remove(prefix + "-00001.bin"); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestPackedRefuses(t *testing.T) {
 	}
 	want("broken header", open(prefix, PackedOptions{}), "set.json", "header of packed pictures")
 
-	if _, err := NewPacker(prefix, tinyLayout, 0); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if _, err := NewPacker(prefix, tinyLayout, 0); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("packing over an old set: %v", err)
 	}
 	p, err := NewPacker(filepath.Join(t.TempDir(), "n"), tinyLayout, 0)

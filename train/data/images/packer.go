@@ -30,7 +30,7 @@ func NewPacker(prefix string, l Layout, perShard int64) (*Packer, error) {
 		return nil, err
 	}
 	if old, _ := filepath.Glob(prefix + "-[0-9]*.bin"); len(old) > 0 {
-		return nil, fmt.Errorf("images: %s exists already\nhint: choose another prefix or remove the old set", old[0])
+		return nil, fmt.Errorf("images: %s already exists\nhint: choose another prefix or remove the old set", old[0])
 	}
 	if perShard <= 0 {
 		perShard = max(1, (1<<30)/l.RecordBytes())
@@ -91,8 +91,7 @@ func (p *Packer) finishShard() error {
 	return nil
 }
 
-// Close finishes the last shard and writes the header, under its name only when it is whole. Without Close there is no header, and the
-// set is recognisably unfinished.
+// Close finishes the last shard and writes the header atomically. Without Close there is no header, so the set is recognisably unfinished.
 func (p *Packer) Close() error {
 	if err := p.finishShard(); err != nil && p.err == nil {
 		p.err = err
@@ -120,9 +119,9 @@ func (p *Packer) Close() error {
 	return nil
 }
 
-// Pack writes all pictures of a folder as packed shards: each resized so that its short side is size, and the middle size × size cut
-// out (256 leaves room for crops of 224). perShard as for NewPacker. Packing an ImageNet takes hours but later epochs need no decoding; it takes
-// 197 kB a picture at 256.
+// Pack writes all pictures of a folder as packed shards: each is resized so that its short side is size, then centre-cropped to size × size
+// (256 leaves room for crops of 224). perShard is as for NewPacker. Packing ImageNet takes hours, but later epochs need no decoding; it takes
+// 197 kB per picture at 256.
 func Pack(ctx context.Context, root string, o FolderOptions, prefix string, size int, perShard int64) error {
 	o.Transform, o.Norm = ResizeCrop{Short: size, Width: size, Height: size}, Norm{}
 	f, err := NewFolder(root, o)

@@ -22,10 +22,10 @@ func (p *Picture) reset(w, h, c int) {
 	}
 }
 
-// Format is a file format, told by its first bytes.
+// Format is a file format, detected by its first bytes.
 type Format string
 
-// The formats that are told apart; only the first three can be decoded.
+// The known formats; only the first three can be decoded.
 const (
 	JPEG    Format = "jpeg"
 	PNG     Format = "png"
@@ -33,7 +33,7 @@ const (
 	unknown Format = ""
 )
 
-// Sniff tells the format of a file from its first bytes, never from its name.
+// Sniff detects the format of a file from its first bytes, never from its name.
 func Sniff(data []byte) Format {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xff\xd8")):
@@ -46,7 +46,7 @@ func Sniff(data []byte) Format {
 	return unknown
 }
 
-// describe says what a file seems to be that cannot be decoded.
+// describe guesses what a file is that cannot be decoded.
 func describe(data []byte) string {
 	has := func(at int, s string) bool { return len(data) >= at+len(s) && string(data[at:at+len(s)]) == s }
 	switch {
@@ -73,7 +73,7 @@ func describe(data []byte) string {
 		text = text && (c >= 0x20 && c < 0x7f || c == '\n' || c == '\r' || c == '\t')
 	}
 	if text {
-		return fmt.Sprintf("text that begins %q", head[:min(len(head), 24)])
+		return fmt.Sprintf("text that begins with %q", head[:min(len(head), 24)])
 	}
-	return fmt.Sprintf("unknown data that begins % x", head[:min(len(head), 8)])
+	return fmt.Sprintf("unknown data that begins with % x", head[:min(len(head), 8)])
 }

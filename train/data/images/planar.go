@@ -20,7 +20,7 @@ type planar struct {
 func newPlanar(c, h, w, outC int, t Transform, norm Norm) (*planar, error) {
 	p := &planar{c: c, h: h, w: w, outW: w, outH: h, transform: t}
 	if outC != c && !(c == 1 && outC == 3) {
-		return nil, fmt.Errorf("images: %d channels cannot become %d\nhint: only grey (1) can become colour (3)", c, outC)
+		return nil, fmt.Errorf("images: %d channels cannot become %d\nhint: only grey (1) can be converted to colour (3)", c, outC)
 	}
 	if t != nil {
 		if err := t.Check(); err != nil {

@@ -2,14 +2,14 @@ package images
 
 import "sync"
 
-// pool lends out scratch memory. Unlike sync.Pool it never lets go of it, so that steady state allocates nothing; it holds as many as were
-// ever in use at once.
+// pool lends out scratch memory. Unlike sync.Pool it never frees it, so that steady state allocates nothing; it holds as many entries as were
+// ever in use at the same time.
 type pool[T any] struct {
 	mu   sync.Mutex
 	free []*T
 }
 
-// get gives a used one, or nil.
+// get returns a used entry, or nil.
 func (p *pool[T]) get() *T {
 	p.mu.Lock()
 	defer p.mu.Unlock()

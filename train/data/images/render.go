@@ -2,7 +2,7 @@ package images
 
 import "fmt"
 
-// View says which part of a picture becomes the output: the region (X, Y, W, H), in pixels of the full picture and possibly fractional,
+// View describes which part of a picture becomes the output: the region (X, Y, W, H), in pixels of the full picture and possibly fractional,
 // is resized to OutW × OutH, of which the window from (WinX, WinY) on is kept, mirrored if Flip.
 //
 // When the region's size equals OutW × OutH it is copied and may reach beyond the picture; there it is black.
@@ -15,7 +15,7 @@ type View struct {
 	Whole bool
 }
 
-// copies says whether the view moves pixels without mixing them.
+// copies reports whether the view moves pixels without mixing them.
 func (v View) copies() bool {
 	return v.W == float64(v.OutW) && v.H == float64(v.OutH) && v.X == float64(int(v.X)) && v.Y == float64(int(v.Y))
 }
@@ -36,7 +36,7 @@ type Norm struct{ Mean, Std [3]float64 }
 // ImageNet is the normalisation of torchvision's pretrained models.
 var ImageNet = Norm{Mean: [3]float64{0.485, 0.456, 0.406}, Std: [3]float64{0.229, 0.224, 0.225}}
 
-// Check refuses what would divide by zero. The zero Norm means no normalisation and is fine.
+// Check rejects a division by zero. The zero Norm means no normalisation and is valid.
 func (n Norm) Check() error {
 	for c, s := range n.Std {
 		if !(s > 0) && n != (Norm{}) {

@@ -11,9 +11,9 @@ import (
 type Transform interface {
 	// Size is the width and height of the result.
 	Size() (w, h int)
-	// View is the part of a picture of w × h pixels to take.
+	// View returns the part of a picture of w × h pixels to use.
 	View(r *data.Rand, w, h int) View
-	// Check says what is wrong with the parameters.
+	// Check reports what is wrong with the parameters.
 	Check() error
 }
 
@@ -32,7 +32,7 @@ func (t RandomResizedCrop) Size() (w, h int) { return t.Width, t.Height }
 func (t RandomResizedCrop) Check() error {
 	t.defaults()
 	if t.Area[0] <= 0 || t.Area[1] < t.Area[0] || t.Area[1] > 1 || t.Ratio[0] <= 0 || t.Ratio[1] < t.Ratio[0] {
-		return fmt.Errorf("images: random crop of area %v and ratio %v\nhint: 0 < area ≤ 1 and 0 < ratio, each smaller number first", t.Area, t.Ratio)
+		return fmt.Errorf("images: invalid random crop of area %v and ratio %v\nhint: use 0 < area ≤ 1 and 0 < ratio, the smaller number first", t.Area, t.Ratio)
 	}
 	return checkSize(t.Width, t.Height, t.Flip)
 }
@@ -63,7 +63,7 @@ func (t RandomResizedCrop) region(r *data.Rand, w, h int) (x, y, cw, ch int) {
 			return r.IntN(w - cw + 1), r.IntN(h - ch + 1), cw, ch
 		}
 	}
-	// No luck with an unusual shape: the largest allowed region in the middle.
+	// No random region fits an unusual shape: use the largest allowed region in the centre.
 	cw, ch = w, h
 	if in := float64(w) / float64(h); in < t.Ratio[0] {
 		ch = max(1, int(math.RoundToEven(float64(w)/t.Ratio[0])))
@@ -117,7 +117,7 @@ func (t PadCrop) Size() (w, h int) { return t.Width, t.Height }
 // Check refuses negative padding.
 func (t PadCrop) Check() error {
 	if t.Pad < 0 {
-		return fmt.Errorf("images: padding is %d", t.Pad)
+		return fmt.Errorf("images: padding must not be negative, got %d", t.Pad)
 	}
 	return checkSize(t.Width, t.Height, t.Flip)
 }
@@ -139,7 +139,7 @@ func (t PadCrop) View(r *data.Rand, w, h int) View {
 func checkSize(w, h int, flip float64) error {
 	const limit = 1 << 14
 	if w < 1 || h < 1 || w > limit || h > limit {
-		return fmt.Errorf("images: output of %d x %d pixels\nhint: 1 to %d each", w, h, limit)
+		return fmt.Errorf("images: invalid output size of %d x %d pixels\nhint: use 1 to %d each", w, h, limit)
 	}
 	if flip < 0 || flip > 1 || math.IsNaN(flip) {
 		return fmt.Errorf("images: flip probability %v is not between 0 and 1", flip)

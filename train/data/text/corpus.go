@@ -14,14 +14,14 @@ import (
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 )
 
-// Info says what the ids of a corpus mean.
+// Info describes what the ids of a corpus mean.
 type Info struct {
-	Tokenizer   string `json:"kind"`        // tokenizer.Kinds; "" where nothing is known
+	Tokenizer   string `json:"kind"`        // tokenizer.Kinds; "" if unknown
 	Fingerprint string `json:"fingerprint"` // of the tokenizer
-	Vocab       int    `json:"vocab"`       // ids are below; 0 where nothing is known
+	Vocab       int    `json:"vocab"`       // ids are below this; 0 if unknown
 	BOS         int32  `json:"bos"`         // -1: none
 	EOS         int32  `json:"eos"`         // -1: none
-	// BOSAdded and EOSAdded: every document begins, ends with that id. They tell documents apart.
+	// BOSAdded and EOSAdded: every document begins with BOS, ends with EOS. They mark the boundaries of documents.
 	BOSAdded bool `json:"bos_added"`
 	EOSAdded bool `json:"eos_added"`
 }
@@ -30,7 +30,7 @@ func infoOf(t tokenizer.Tokenizer, bos, eos bool) Info {
 	return Info{Tokenizer: t.Kind(), Fingerprint: t.Fingerprint(), Vocab: t.Vocab(), BOS: t.BOS(), EOS: t.EOS(), BOSAdded: bos, EOSAdded: eos}
 }
 
-// begins says whether a document begins with the id that follows prev.
+// begins reports whether a document begins with id, which follows prev.
 func (i Info) begins(prev, id int32) bool {
 	if i.BOSAdded {
 		return id == i.BOS
@@ -38,7 +38,7 @@ func (i Info) begins(prev, id int32) bool {
 	return i.EOSAdded && prev == i.EOS
 }
 
-// chunk is ids in little-endian bytes: a mapped shard, or memory.
+// chunk holds ids in little-endian bytes: a mapped shard, or memory.
 type chunk struct {
 	where string
 	raw   []byte
@@ -47,7 +47,7 @@ type chunk struct {
 	first int64 // place of its first id in the corpus
 }
 
-// Corpus is a run of ids: documents one after the other, in shards or in memory. It may be read from several goroutines.
+// Corpus is a sequence of ids: consecutive documents, in shards or in memory. It may be read concurrently.
 type Corpus struct {
 	name      string
 	info      Info
@@ -61,20 +61,20 @@ type Corpus struct {
 	maxID  func() (int32, error)
 }
 
-// Name is where the corpus is from.
+// Name tells where the corpus comes from.
 func (c *Corpus) Name() string { return c.name }
 
-// Info says what the ids mean.
+// Info returns what the ids mean.
 func (c *Corpus) Info() Info { return c.info }
 
 // Len is the number of ids.
 func (c *Corpus) Len() int64 { return c.n }
 
-// Documents is the number of documents; 0 where it is not known, as in shards without a manifest.
+// Documents is the number of documents; 0 if unknown, as for shards without a manifest.
 func (c *Corpus) Documents() int64 { return c.documents }
 
-// Delimited is the corpus with another knowledge of what divides documents, for shards of others: every document begins with bos, or ends with eos; -1 where it
-// does not. (llm.c's begin with <|endoftext|>: Delimited(50256, -1).) The memory is shared; Close the original.
+// Delimited returns the corpus with different document boundaries, for foreign shards: every document begins with bos, or ends with eos; -1: it
+// does not. (llm.c's begin with <|endoftext|>: Delimited(50256, -1).) The memory is shared; close the original.
 func (c *Corpus) Delimited(bos, eos int32) *Corpus {
 	d := &Corpus{name: c.name, info: c.info, documents: c.documents, chunks: c.chunks, n: c.n, maxID: c.maxID}
 	if d.info.BOSAdded = bos >= 0; bos >= 0 {
@@ -86,28 +86,28 @@ func (c *Corpus) Delimited(bos, eos int32) *Corpus {
 	return d
 }
 
-// Match refuses a tokenizer that gives the ids another meaning. A corpus that knows nothing of its tokenizer matches any that has its ids.
+// Match rejects a tokenizer that gives the ids a different meaning. A corpus of unknown tokenizer matches any tokenizer that has its ids.
 func (c *Corpus) Match(t tokenizer.Tokenizer) error {
 	if c.info.Fingerprint == "" {
 		return c.CheckVocab(t.Vocab())
 	}
 	if fp := t.Fingerprint(); fp != c.info.Fingerprint {
-		return fmt.Errorf("text: %s was made with another tokenizer: a %s of %d ids (%s), not this %s of %d (%s)\nhint: gotrain tokenize makes it anew",
+		return fmt.Errorf("text: %s was made with another tokenizer: a %s of %d ids (%s), not this %s of %d (%s)\nhint: use that tokenizer, or recreate the shards with gotrain tokenize",
 			c.name, c.info.Tokenizer, c.info.Vocab, c.info.Fingerprint, t.Kind(), t.Vocab(), fp)
 	}
 	return nil
 }
 
-// CheckVocab refuses a vocabulary, that of a model, that is smaller than the ids.
+// CheckVocab rejects a model vocabulary that does not cover the ids.
 func (c *Corpus) CheckVocab(vocab int) error {
 	top, err := c.MaxID()
 	if err == nil && int(top) >= vocab {
-		err = fmt.Errorf("text: %s has id %d, but the model's vocabulary has only %d\nhint: take the tokenizer that belongs to the model", c.name, top, vocab)
+		err = fmt.Errorf("text: %s has id %d, but the model's vocabulary has only %d\nhint: use the model's own tokenizer", c.name, top, vocab)
 	}
 	return err
 }
 
-// MaxID is the greatest id, -1 of an empty corpus. Shards without a manifest are read through, once.
+// MaxID returns the greatest id, or -1 for an empty corpus. Shards without a manifest are scanned once.
 func (c *Corpus) MaxID() (int32, error) { return c.maxID() }
 
 func (c *Corpus) scanMax() (int32, error) {
@@ -130,10 +130,10 @@ func (c *Corpus) add(k chunk) {
 	c.chunks = append(c.chunks, k)
 }
 
-// Read copies the ids from a place on into dst. A shard that was cut off behind our back is an error here and not the end of the process.
+// Read copies the ids from a position into dst. If a mapped shard has been truncated, Read returns an error instead of crashing the process.
 func (c *Corpus) Read(dst []int32, from int64) (err error) {
 	if from < 0 || from+int64(len(dst)) > c.n {
-		return fmt.Errorf("text: %s has %d ids; %d from %d on are too many", c.name, c.n, len(dst), from)
+		return fmt.Errorf("text: %s has %d ids; cannot read %d from position %d", c.name, c.n, len(dst), from)
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -144,7 +144,7 @@ func (c *Corpus) Read(dst []int32, from int64) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("text: %s: a shard cannot be read any more: %v\nhint: was it cut off, or is its disk gone?", c.name, p)
+			err = fmt.Errorf("text: %s: a shard can no longer be read: %v\nhint: check whether the file was truncated or its disk removed", c.name, p)
 		}
 	}()
 	for len(dst) > 0 {
@@ -199,7 +199,7 @@ func (c *Corpus) fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// Close unmaps the shards. Reading after it is an error.
+// Close unmaps the shards. Reading afterwards is an error.
 func (c *Corpus) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package text feeds language models: text files become token ids, ids become shards or stay in memory, and windows of them are the samples of a run.
+// Package text feeds language models: it turns text files into token ids, stores the ids in shards or in memory, and serves windows of them as samples.
 //
 // # In short
 //
@@ -12,29 +12,28 @@
 //
 // # Documents
 //
-// A file is a document, or holds several: divided by blank lines, by a line such as <|endoftext|>, one on each line, or one in each line of
-// JSON (see [Documents]). Text must be UTF-8. Documents are tokenised on all cores and stay in order. BOS, EOS or both go around each one,
-// and are how documents are told apart later.
+// A file is one document, or holds several: separated by blank lines, by a line such as <|endoftext|>, one per line, or one per line of
+// JSON (see [Documents]). Text must be UTF-8. Documents are tokenised on all cores and stay in order. BOS, EOS or both are added to each one,
+// and later mark the boundaries between documents.
 //
 // # Windows
 //
-// All documents are one run of ids. Window i is the tokens i·S … i·S+S-1, its targets are the tokens one further on. So every token but the
-// very first is a target exactly once, and the mean loss over all windows of a validation split gives the exact perplexity, without any
-// token left out or counted twice (with Pad: the last window may be short). A token sees what is before it in its window.
+// All documents form one sequence of ids. Window i holds the tokens i·S … i·S+S-1; its targets are the tokens shifted by one. So every token except
+// the very first is a target exactly once, and the mean loss over all windows of a validation split gives the exact perplexity, with no
+// token left out or counted twice (with Pad: the last window may be short). A token attends to the tokens before it in its window.
 //
-// With Documents, segments numbers the documents within a window, attention stays within one, and the first token of a document is no
-// target: nothing of what is before it tells it.
+// With Documents, segments numbers the documents within a window, attention stays within one document, and the first token of a document is not a
+// target, because nothing before it predicts it.
 //
-// Load depends on the index only, thus data.Loader shuffles windows and resumes in the middle of an epoch exactly, on any number of ranks.
+// Load depends only on the index, so data.Loader can shuffle windows and resume exactly in the middle of an epoch, on any number of ranks.
 //
 // # Shards
 //
-// A shard is a file of llm.c: 256 little-endian int32 (magic, version, number of tokens, zeros), then the ids. Ids of a vocabulary up to
-// 65536 are uint16 (magic 20240520, version 1); others uint32 (magic 20240801, version 7). Shards of llm.c can be read, and the other way
-// round. They are mapped into memory, not read; a set may be larger than memory. Where a split is cut into shards means nothing: it is one
-// run.
+// A shard has llm.c's format: 256 little-endian int32 (magic, version, number of tokens, zeros), then the ids. Ids of a vocabulary up to
+// 65536 are uint16 (magic 20240520, version 1); others are uint32 (magic 20240801, version 7). gotrain reads llm.c's shards, and llm.c reads gotrain's.
+// Shards are mapped into memory, not read; a set may be larger than memory. Shard boundaries have no meaning: a split is one sequence.
 //
-// dataset.json beside them is the [Manifest]: the tokenizer's kind, fingerprint, size, BOS and EOS; of every split the documents, tokens,
-// greatest id, and shards; the names and sizes of the inputs. A directory is written under another name and renamed at the end, so it is
-// whole or not there. The bytes depend on inputs and options only.
+// dataset.json in the same directory is the [Manifest]: the tokenizer's kind, fingerprint, size, BOS and EOS; for every split the documents, tokens,
+// greatest id, and shards; the names and sizes of the inputs. A directory is written under a temporary name and renamed at the end, so it appears
+// complete or not at all. Its bytes depend only on inputs and options.
 package text

@@ -23,43 +23,43 @@ const (
 	ByLine  = "line"  // a line is a document
 )
 
-// Documents says how files are divided into documents.
+// Documents configures how files are divided into documents.
 type Documents struct {
-	// Separator is ByFile, ByBlank, ByLine, or text such as "<|endoftext|>" that stands on a line of its own between documents.
+	// Separator is ByFile, ByBlank, ByLine, or text such as "<|endoftext|>" on its own line between documents.
 	Separator string
-	// Field makes every line a JSON object, whose document is the string in that field (JSONL).
+	// Field treats every line as a JSON object whose document is the string in that field (JSONL).
 	Field string
-	// ReplaceInvalid puts U+FFFD where a file is not UTF-8. Else that is an error, for it is usually a file that is no text.
+	// ReplaceInvalid replaces bytes that are not UTF-8 by U+FFFD. Otherwise they are an error, because such a file is usually not text.
 	ReplaceInvalid bool
 }
 
-// maxDocument is the size of a document that is held in memory as a whole.
+// maxDocument is the largest document; a document is held in memory as a whole.
 const maxDocument = 2 << 30
 
 func (d Documents) check() error {
 	if d.Field != "" && d.Separator != ByFile {
-		return errors.New("text: both a separator and a JSON field")
+		return errors.New("text: both a separator and a JSON field are set\nhint: set only one")
 	}
 	if strings.ContainsAny(d.Separator, "\r\n") {
-		return fmt.Errorf("text: the separator %q has a line break; it is one line", d.Separator)
+		return fmt.Errorf("text: the separator %q contains a line break; it must be a single line", d.Separator)
 	}
 	return nil
 }
 
-// doc is one document and where it is from.
+// doc is one document and where it comes from.
 type doc struct {
 	text string
 	file string
 	line int // its first line
 }
 
-// errStop ends a walk without an error of its own.
+// errStop ends reading without reporting an error.
 var errStop = errors.New("stop")
 
-// reader gives documents of files one after the other.
+// reader emits the documents of files in order.
 type reader struct {
 	Documents
-	emit  func(doc) error // its error ends the reading
+	emit  func(doc) error // an error ends reading
 	seen  bool            // the separator occurred
 	files int
 }
@@ -74,7 +74,7 @@ func (r *reader) file(path string) error {
 	return r.from(path, f)
 }
 
-// from reads a file that is open.
+// from reads an open file.
 func (r *reader) from(path string, f io.Reader) error {
 	r.files++
 	in := bufio.NewReaderSize(f, 1<<18)
@@ -103,7 +103,7 @@ func (r *reader) whole(path string, in io.Reader) error {
 }
 
 func tooLong(path string, line int) error {
-	return fmt.Errorf("text: %s:%d: a document of more than %d GB\nhint: divide it with a separator", path, line, maxDocument>>30)
+	return fmt.Errorf("text: %s:%d: the document is larger than %d GB\nhint: divide the file with a separator", path, line, maxDocument>>30)
 }
 
 // lines collects the lines of a file into documents.
@@ -149,7 +149,7 @@ func (r *reader) lines(path string, in *bufio.Reader) error {
 	}
 }
 
-// readLine appends a line with its end; n is 0 at the end of the file.
+// readLine appends a line including its line break; n is 0 at the end of the file.
 func readLine(in *bufio.Reader, dst *[]byte) (n int, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -161,7 +161,7 @@ func readLine(in *bufio.Reader, dst *[]byte) (n int, err error) {
 	}
 }
 
-// object takes a document from a line of JSON.
+// object extracts a document from a line of JSON.
 func (r *reader) object(path string, line int, raw []byte) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
@@ -179,7 +179,7 @@ func (r *reader) object(path string, line int, raw []byte) error {
 		return fmt.Errorf("text: %s:%d: field %q is not a string", path, line, r.Field)
 	}
 	if text == nil {
-		return nil // null: nothing was written
+		return nil // null: no text
 	}
 	return r.give(doc{*text, path, line})
 }
@@ -193,7 +193,7 @@ func (r *reader) give(d doc) error {
 					break
 				}
 			}
-			return fmt.Errorf("text: %s:%d: byte 0x%02x is not UTF-8\nhint: is it a text? gotrain tokenize --replace-invalid reads it all the same",
+			return fmt.Errorf("text: %s:%d: byte 0x%02x is not UTF-8\nhint: check that this is a text file; gotrain tokenize --replace-invalid replaces such bytes",
 				d.file, d.line+strings.Count(d.text[:at], "\n"), d.text[at])
 		}
 		d.text = strings.ToValidUTF8(d.text, "\uFFFD")
@@ -224,7 +224,7 @@ func expand(inputs []string) (files []string, size int64, err error) {
 			}
 			if d.Type().IsRegular() {
 				st, err := d.Info()
-				if err != nil { // left out without a word it would be missing in the data
+				if err != nil { // skipping it would silently drop data
 					return err
 				}
 				files, size = append(files, p), size+st.Size()

@@ -10,10 +10,10 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// ManifestName is the file that describes the shards beside it.
+// ManifestName is the file that describes the shards in its directory.
 const ManifestName = "dataset.json"
 
-// maxManifest is more than a hundred thousand shards need.
+// maxManifest is enough for more than a hundred thousand shards.
 const maxManifest = 16 << 20
 
 const manifestFormat = "gotrain-tokens-1"
@@ -22,7 +22,7 @@ const manifestFormat = "gotrain-tokens-1"
 type Manifest struct {
 	Format    string            `json:"format"`
 	Tokenizer Info              `json:"tokenizer"`
-	Splits    map[string]*Split `json:"splits"` // "train" and, where there is one, "val"
+	Splits    map[string]*Split `json:"splits"` // "train" and, if present, "val"
 	Inputs    []Input           `json:"inputs"`
 }
 
@@ -34,7 +34,7 @@ type Split struct {
 	Shards    []Shard `json:"shards"`
 }
 
-// Shard is one file of a split, beside the manifest.
+// Shard is one file of a split, in the manifest's directory.
 type Shard struct {
 	File   string `json:"file"`
 	Tokens int64  `json:"tokens"`
@@ -56,10 +56,10 @@ func ParseManifest(raw []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("format %q, want %q", m.Format, manifestFormat)
 	}
 	if m.Tokenizer.Vocab < 1 || m.Tokenizer.Vocab > 1<<30 {
-		return nil, fmt.Errorf("a vocabulary of %d", m.Tokenizer.Vocab)
+		return nil, fmt.Errorf("vocabulary size %d is out of range", m.Tokenizer.Vocab)
 	}
 	if len(m.Splits) == 0 {
-		return nil, errors.New("it lists no splits")
+		return nil, errors.New("no splits are listed")
 	}
 	for name, s := range m.Splits {
 		if s == nil || len(s.Shards) == 0 {
@@ -73,13 +73,13 @@ func ParseManifest(raw []byte) (*Manifest, error) {
 			sum += f.Tokens
 		}
 		if sum != s.Tokens {
-			return nil, fmt.Errorf("split %q has %d tokens, its shards %d", name, s.Tokens, sum)
+			return nil, fmt.Errorf("split %q has %d tokens, but its shards have %d", name, s.Tokens, sum)
 		}
 	}
 	return m, nil
 }
 
-// ReadManifest reads the manifest of a directory; nil and no error where there is none.
+// ReadManifest reads the manifest of a directory. It returns nil and no error if there is none.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, ManifestName)
 	raw, err := foreign.ReadFile(path, maxManifest)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// FromText tokenises files (or all files below directories) and keeps the ids in memory, two bytes each where the vocabulary allows. val is
+// FromText tokenises files (or all files below directories) and keeps the ids in memory, two bytes each if the vocabulary allows. val is
 // nil without a ValFraction.
 func FromText(ctx context.Context, inputs []string, o Options) (train, val *Corpus, err error) {
 	if err := o.check(); err != nil {
@@ -38,7 +38,7 @@ func FromText(ctx context.Context, inputs []string, o Options) (train, val *Corp
 	return train, val, nil
 }
 
-// memory is ids as shards have them.
+// memory holds ids in the format of shards.
 type memory struct {
 	width int
 	raw   []byte
@@ -55,7 +55,7 @@ func (m *memory) corpus(name string, info Info, docs int64, top int32) *Corpus {
 	return c
 }
 
-// appendIDs appends ids in the bytes of a shard.
+// appendIDs appends ids in the format of a shard.
 func appendIDs(raw []byte, ids []int32, width int) []byte {
 	for _, id := range ids {
 		if width == 2 {

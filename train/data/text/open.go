@@ -17,9 +17,9 @@ const (
 	Val   = "val"
 )
 
-// OpenShards maps token shards as one corpus. The path is a directory that gotrain tokenize wrote, of which split ("train", "val") is
-// taken; a directory of llm.c's shards, of which those with the split in their name; or a file or glob pattern, then all that match, in
-// alphabetical order. A shard that is missing, damaged or cut off is an error. Close the corpus when nothing uses it any more.
+// OpenShards maps token shards as one corpus. The path is a directory written by gotrain tokenize, of which it opens the given split ("train", "val");
+// a directory of llm.c's shards, of which it opens those with the split in their name; or a file or glob pattern, of which it opens all matches, in
+// alphabetical order. A missing, damaged or truncated shard is an error. Close the corpus when it is no longer used.
 func OpenShards(path, split string) (_ *Corpus, err error) {
 	var names []string
 	var m *Manifest
@@ -81,7 +81,7 @@ func shardsOf(dir, split string, m *Manifest) ([]string, error) {
 	})
 	if len(names) == 0 {
 		return nil, fmt.Errorf(
-			"text: %s has neither %s nor shards with %q in their names: %w\nhint: gotrain tokenize makes shards from text",
+			"text: %s has neither %s nor shards with %q in their names: %w\nhint: create shards from text with gotrain tokenize",
 			dir,
 			ManifestName,
 			split,
@@ -92,7 +92,7 @@ func shardsOf(dir, split string, m *Manifest) ([]string, error) {
 	return names, nil
 }
 
-// escapeGlob makes a path a pattern for itself.
+// escapeGlob turns a path into a pattern that matches only it.
 func escapeGlob(p string) string {
 	return strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`).Replace(p)
 }
@@ -109,7 +109,7 @@ func matches(pattern string) ([]string, error) {
 	return names, nil
 }
 
-// describe takes from the manifest what the shards' tokens mean, and checks the shards against it.
+// describe takes the meaning of the shards' tokens from the manifest, and checks the shards against it.
 func (c *Corpus) describe(m *Manifest, split string) error {
 	type entry struct {
 		split  string
@@ -134,17 +134,17 @@ func (c *Corpus) describe(m *Manifest, split string) error {
 			return fmt.Errorf("text: %s belongs to split %q, not %q", k.where, e.split, split)
 		}
 		if e.tokens != k.n {
-			return fmt.Errorf("text: %s has %d tokens, but %s says %d", k.where, k.n, ManifestName, e.tokens)
+			return fmt.Errorf("text: %s has %d tokens, but %s lists %d", k.where, k.n, ManifestName, e.tokens)
 		}
 		if want := width(m.Tokenizer.Vocab); want != k.width {
-			return fmt.Errorf("text: %s has tokens of %d bytes, but %s says a vocabulary of %d", k.where, k.width, ManifestName, m.Tokenizer.Vocab)
+			return fmt.Errorf("text: %s has tokens of %d bytes, but %s gives a vocabulary of %d", k.where, k.width, ManifestName, m.Tokenizer.Vocab)
 		}
 	}
 	if found < len(c.chunks) {
 		if found > 0 {
 			return fmt.Errorf("text: %s: of %d shards %s lists only %d\nhint: they are of different data", c.name, len(c.chunks), ManifestName, found)
 		}
-		return nil // foreign shards beside ours
+		return nil // foreign shards in the same directory
 	}
 	c.info = m.Tokenizer
 	if s := m.Splits[in]; len(s.Shards) == len(c.chunks) {

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 )
 
-// PackOptions are those of Pack beside the text's own.
+// PackOptions configures Pack.
 type PackOptions struct {
 	Options
 	// ShardBytes is the size after which a new shard begins; 0: 200 MB.
 	ShardBytes int64
-	// Replace a directory of shards that is already there.
+	// Replace an existing directory of shards.
 	Replace bool
 }
 
@@ -26,7 +26,7 @@ type Report struct {
 }
 
 // Pack tokenises files (or all files below directories) into a directory of shards with a manifest, for OpenShards. The same inputs and
-// options give the same bytes, whatever the number of workers. The directory appears when all is written, or not at all.
+// options give the same bytes, regardless of the number of workers. The directory appears complete or not at all.
 func Pack(ctx context.Context, out string, inputs []string, o PackOptions) (_ *Report, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func Pack(ctx context.Context, out string, inputs []string, o PackOptions) (_ *R
 		o.ShardBytes = 200 << 20
 	}
 	if o.ShardBytes < 1<<10 {
-		return nil, fmt.Errorf("text: shards of %d bytes", o.ShardBytes)
+		return nil, fmt.Errorf("text: shard size of %d bytes is below the minimum of 1 KiB", o.ShardBytes)
 	}
 	files, total, err := expand(inputs)
 	if err != nil {
@@ -61,7 +61,7 @@ func Pack(ctx context.Context, out string, inputs []string, o PackOptions) (_ *R
 	if err != nil {
 		return nil, err
 	}
-	if err := vacant(out, o.Replace); err != nil { // somebody may have been faster
+	if err := vacant(out, o.Replace); err != nil { // another process may have been faster
 		return nil, err
 	}
 	if err := install(tmp, out, o.Replace); err != nil {
@@ -105,7 +105,7 @@ func pack(ctx context.Context, dir string, files []string, total int64, o *PackO
 	return &Report{Progress: p, Manifest: m}, nil
 }
 
-// vacant refuses a place where something else is. What may be replaced is a directory with a manifest and nothing that the manifest does not list.
+// vacant rejects a path that is in use. Only a directory with a manifest, and with no files that the manifest does not list, may be replaced.
 func vacant(out string, replace bool) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -119,10 +119,10 @@ func vacant(out string, replace bool) error {
 		return err
 	}
 	if m == nil {
-		return fmt.Errorf("text: %s is not empty, and holds no shards of gotrain tokenize: %w", out, os.ErrExist)
+		return fmt.Errorf("text: %s is not empty, and does not hold shards written by gotrain tokenize: %w", out, os.ErrExist)
 	}
 	if !replace {
-		return fmt.Errorf("text: %s holds shards already: %w\nhint: --force replaces them", out, os.ErrExist)
+		return fmt.Errorf("text: %s already holds shards: %w\nhint: use --force to replace them", out, os.ErrExist)
 	}
 	ours := map[string]bool{ManifestName: true}
 	for _, s := range m.Splits {
@@ -132,13 +132,13 @@ func vacant(out string, replace bool) error {
 	}
 	for _, e := range entries {
 		if !ours[e.Name()] {
-			return fmt.Errorf("text: %s also holds %s, which is not of its shards; it is not replaced: %w", out, e.Name(), os.ErrExist)
+			return fmt.Errorf("text: %s also holds %s, which is not one of its shards, so it is not replaced: %w", out, e.Name(), os.ErrExist)
 		}
 	}
 	return nil
 }
 
-// install puts the finished directory in its place, durably. What is in its place goes only with replace.
+// install moves the finished directory into place, durably. It removes an existing one only with replace.
 func install(tmp, out string, replace bool) error {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
@@ -148,7 +148,7 @@ func install(tmp, out string, replace bool) error {
 	}
 	old := ""
 	if _, err := os.Stat(out); err == nil {
-		if err := os.Remove(out); err != nil { // not empty: shards that are replaced
+		if err := os.Remove(out); err != nil { // not empty: shards to be replaced
 			if !replace {
 				return err
 			}

@@ -70,14 +70,14 @@ func TestTextErrors(t *testing.T) {
 		{"one\ntwo \xff", text.Options{}, "f:2: byte 0xff is not UTF-8"},
 		{"one\n\nthree \xff", text.Options{Documents: text.Documents{Separator: text.ByBlank}}, "f:3: byte 0xff is not UTF-8"},
 		{"\x1f\x8b\x08", text.Options{}, "is compressed"},
-		{"", text.Options{}, "the inputs have no text"},
-		{"one\ntwo", text.Options{Documents: text.Documents{Separator: "<|x|>"}}, `no line is "<|x|>"`},
+		{"", text.Options{}, "the inputs contain no text"},
+		{"one\ntwo", text.Options{Documents: text.Documents{Separator: "<|x|>"}}, `no line is equal to the separator "<|x|>"`},
 		{"one", text.Options{Documents: text.Documents{Separator: "a\nb"}}, "line break"},
 		{"one", text.Options{Documents: text.Documents{Separator: "a", Field: "b"}}, "both a separator and a JSON field"},
 		{"{\"text\":\"a\"}\n{\"txt\":\"b\"}", text.Options{Documents: text.Documents{Field: "text"}}, `f:2: no field "text"`},
 		{"{\"text\":1}", text.Options{Documents: text.Documents{Field: "text"}}, `f:1: field "text" is not a string`},
 		{"{\"text\":", text.Options{Documents: text.Documents{Field: "text"}}, `f:1: unexpected end`},
-		{"a\n\nb\n\nc", text.Options{Documents: text.Documents{Separator: text.ByBlank}, ValFraction: 0.01}, "3 documents are too few to take 0.01"},
+		{"a\n\nb\n\nc", text.Options{Documents: text.Documents{Separator: text.ByBlank}, ValFraction: 0.01}, "3 documents are too few to use 0.01"},
 		{"a", text.Options{ValFraction: 0.1}, "too few"},
 		{"a", text.Options{ValFraction: 0.9}, "from 0 to 0.5"},
 	} {
@@ -204,7 +204,7 @@ func TestPackPlaces(t *testing.T) {
 	if err := pack(out); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, pack(out), "holds shards already")
+	wantError(t, pack(out), "already holds shards")
 	o.Replace = true
 	if err := pack(out); err != nil {
 		t.Error(err)
@@ -213,7 +213,7 @@ func TestPackPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, pack(out), "also holds notes.txt")
-	wantError(t, pack(dir), "holds no shards")
+	wantError(t, pack(dir), "does not hold shards")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := text.Pack(ctx, filepath.Join(dir, "x"), in, o); !errors.Is(err, context.Canceled) {
@@ -259,12 +259,12 @@ func TestDamagedShards(t *testing.T) {
 		return raw
 	}
 	try(good[:len(good)-1], "damaged")
-	try(good[:100], "less than the header")
-	try(nil, "less than the header")
+	try(good[:100], "fewer than the header")
+	try(nil, "fewer than the header")
 	try(edit(0, 1), "not a token shard")
 	try(edit(4, 9), "version 9")
-	try(edit(11, 0x80), "the header says -")
-	try(append(edit(8, good[8]+1), 0, 0), "dataset.json says")
+	try(edit(11, 0x80), "the header gives -")
+	try(append(edit(8, good[8]+1), 0, 0), "dataset.json lists")
 	if err := os.Remove(shard); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestShrinkingShard(t *testing.T) {
 	if err := os.Truncate(filepath.Join(out, "train_000000.bin"), 2000); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, c.Read(make([]int32, 10), c.Len()-10), "cannot be read any more")
+	wantError(t, c.Read(make([]int32, 10), c.Len()-10), "can no longer be read")
 }
 
 func FuzzManifest(f *testing.F) {

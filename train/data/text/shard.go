@@ -17,7 +17,7 @@ const (
 	version16   = 1
 	magic32     = 20240801
 	version32   = 7
-	// maxShardTokens keeps the count in an int32.
+	// maxShardTokens is the largest count that fits an int32.
 	maxShardTokens = 1<<31 - 1
 )
 
@@ -42,7 +42,7 @@ func putHeader(h []byte, width int, tokens int64) {
 // readHeader checks the header of a shard against the size of its file.
 func readHeader(h []byte, size int64) (width int, tokens int64, err error) {
 	if size < headerBytes || len(h) < headerBytes {
-		return 0, 0, fmt.Errorf("%d bytes are less than the header of a token shard has (%d)", size, headerBytes)
+		return 0, 0, fmt.Errorf("%d bytes are fewer than the header of a token shard (%d)", size, headerBytes)
 	}
 	magic, version := binary.LittleEndian.Uint32(h), binary.LittleEndian.Uint32(h[4:])
 	switch {
@@ -54,7 +54,7 @@ func readHeader(h []byte, size int64) (width int, tokens int64, err error) {
 		return 0, 0, fmt.Errorf("version %d of token shards is unknown", version)
 	default:
 		return 0, 0, fmt.Errorf(
-			"not a token shard: it begins with %d, not with %d or %d\nhint: gotrain tokenize makes token shards from text",
+			"not a token shard: it begins with %d, not with %d or %d\nhint: create token shards from text with gotrain tokenize",
 			magic,
 			magic16,
 			magic32,
@@ -62,10 +62,10 @@ func readHeader(h []byte, size int64) (width int, tokens int64, err error) {
 	}
 	count := int32(binary.LittleEndian.Uint32(h[8:]))
 	if tokens = int64(count); count < 0 {
-		return 0, 0, fmt.Errorf("the header says %d tokens", count)
+		return 0, 0, fmt.Errorf("the header gives %d tokens", count)
 	}
 	if want := headerBytes + tokens*int64(width); want != size {
-		return 0, 0, fmt.Errorf("damaged: %d tokens of %d bytes make %d bytes, but the file has %d", tokens, width, want, size)
+		return 0, 0, fmt.Errorf("damaged: %d tokens of %d bytes need %d bytes, but the file has %d", tokens, width, want, size)
 	}
 	return width, tokens, nil
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// SourceOptions say how a corpus becomes samples.
+// SourceOptions configures how a corpus becomes samples.
 type SourceOptions struct {
 	Seq int // S, the length of a window
-	// Documents adds the field segments, and targets do not cross from one document to the next.
+	// Documents adds the field segments, and prevents targets from crossing into the next document.
 	Documents bool
-	// Pad keeps the last window where fewer than S tokens have a target, with Ignore behind them. An exact evaluation needs it; in training it may be dropped.
+	// Pad keeps a last window in which fewer than S tokens have a target, padded with Ignore. An exact evaluation needs it; training may drop it.
 	Pad bool
-	// Vocab of the model: an id that is not below is an error. 0: not checked.
+	// Vocab is the model's vocabulary: an id that is not below it is an error. 0: not checked.
 	Vocab int
 }
 
@@ -34,10 +34,10 @@ type Source struct {
 	fields []data.Field
 }
 
-// NewSource checks the options. The corpus stays the caller's to close.
+// NewSource checks the options. The caller remains responsible for closing the corpus.
 func NewSource(c *Corpus, o SourceOptions) (*Source, error) {
 	if o.Seq < 1 {
-		return nil, fmt.Errorf("text: windows of %d tokens", o.Seq)
+		return nil, fmt.Errorf("text: window length must be at least 1, got %d", o.Seq)
 	}
 	if o.Documents && !c.info.BOSAdded && !c.info.EOSAdded {
 		return nil, fmt.Errorf(
@@ -46,7 +46,7 @@ func NewSource(c *Corpus, o SourceOptions) (*Source, error) {
 			c.name,
 		)
 	}
-	if o.Vocab > 0 && c.info.Vocab > 0 { // then the greatest id is known without reading everything
+	if o.Vocab > 0 && c.info.Vocab > 0 { // the greatest id is then known without reading the shards
 		if err := c.CheckVocab(o.Vocab); err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func NewSource(c *Corpus, o SourceOptions) (*Source, error) {
 		n = (targets + int64(o.Seq) - 1) / int64(o.Seq)
 	}
 	if n == 0 {
-		return nil, fmt.Errorf("text: %s has %d tokens: too few for a window of %d and its targets", c.name, c.n, o.Seq)
+		return nil, fmt.Errorf("text: %s has %d tokens, too few for a window of %d and its targets", c.name, c.n, o.Seq)
 	}
 	if int64(int(n)) != n {
 		return nil, errors.New("text: too many windows")
@@ -93,7 +93,7 @@ func (s *Source) Load(_ context.Context, _ *data.Rand, i int, dst [][]byte) erro
 	}
 	copy(targets, tokens[1:have])
 	targets[have-1] = last[0]
-	for j := have; j < s.o.Seq; j++ { // what the text does not fill
+	for j := have; j < s.o.Seq; j++ { // padding
 		tokens[j], targets[j] = tokens[have-1], data.Ignore
 	}
 	if s.o.Vocab > 0 {
@@ -107,7 +107,7 @@ func (s *Source) Load(_ context.Context, _ *data.Rand, i int, dst [][]byte) erro
 	return nil
 }
 
-// check refuses ids that the model does not have; they would read memory that is not there.
+// check rejects ids that the model does not have; they would read out of bounds.
 func (s *Source) check(tokens []int32, last int32, from int64) error {
 	bad := func(j int, id int32) error {
 		return fmt.Errorf("text: %s: id %d, but the model's vocabulary has only %d", s.c.place(from+int64(j)), id, s.o.Vocab)
@@ -123,7 +123,7 @@ func (s *Source) check(tokens []int32, last int32, from int64) error {
 	return nil
 }
 
-// divide numbers the documents of a window and removes targets that are the first token of another one. What pads the window is a document of its own.
+// divide numbers the documents of a window and removes targets that are the first token of another document. Padding counts as a separate document.
 func (s *Source) divide(tokens, targets, segments []int32, have int) {
 	seg := int32(0)
 	for j := range tokens {
@@ -137,7 +137,7 @@ func (s *Source) divide(tokens, targets, segments []int32, have int) {
 	}
 }
 
-// Fingerprint hashes what the ids mean, their number, some of them, and the options; not where the shards are.
+// Fingerprint hashes what the ids mean, their number, a sample of them, and the options, but not where the shards are.
 func (s *Source) Fingerprint() (string, error) {
 	c, err := s.c.fingerprint()
 	if err != nil {

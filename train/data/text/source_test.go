@@ -281,7 +281,7 @@ func TestSourceErrors(t *testing.T) {
 		o    text.SourceOptions
 		want string
 	}{
-		{text.SourceOptions{}, "windows of 0 tokens"},
+		{text.SourceOptions{}, "window length must be at least 1"},
 		{text.SourceOptions{Seq: 1 << 20}, "too few for a window"},
 		{text.SourceOptions{Seq: 8, Vocab: 300}, "vocabulary has only 300"},
 	} {

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// sink takes the ids of one split; add is called once a document.
+// sink receives the ids of one split; add is called once per document.
 type sink interface {
 	add(ids []int32) error
 }
 
-// splitter shares documents between training and validation. It keeps the first document until a second one comes, for a single one is cut by tokens.
+// splitter divides documents between training and validation. It holds the first document until a second one comes, because a single one is split by tokens.
 type splitter struct {
 	fraction   float64
 	train, val sink
@@ -48,7 +48,8 @@ func (s *splitter) add(ids []int32) error {
 	return s.put(s.side(s.n-1), ids)
 }
 
-// side of a document: of every 1/fraction documents one is for validation, which one looks random. A fixed place would be bad for text with a rhythm.
+// side chooses the split of a document: one of every 1/fraction documents, chosen pseudo-randomly, is for validation. A fixed position would be biased for
+// text with a periodic structure.
 func (s *splitter) side(i int64) int {
 	block := math.Floor(float64(i) * s.fraction)
 	lo, hi := int64(math.Ceil(block/s.fraction)), int64(math.Ceil((block+1)/s.fraction))
@@ -73,7 +74,7 @@ func (s *splitter) put(side int, ids []int32) error {
 	return to.add(ids)
 }
 
-// finish cuts a single document and refuses splits without anything in them.
+// finish splits a single document and rejects empty splits.
 func (s *splitter) finish() error {
 	if s.first != nil {
 		cut := len(s.first) - int(math.Round(float64(len(s.first))*s.fraction))
@@ -83,13 +84,13 @@ func (s *splitter) finish() error {
 			}
 			return s.put(1, s.first[cut:])
 		}
-		return &InputError{fmt.Errorf("text: %d tokens are too few to take %v of them for validation", len(s.first), s.fraction)}
+		return &InputError{fmt.Errorf("text: %d tokens are too few to use %v of them for validation", len(s.first), s.fraction)}
 	}
 	if s.n == 0 {
-		return &InputError{errors.New("text: the inputs have no text")}
+		return &InputError{errors.New("text: the inputs contain no text")}
 	}
 	if s.fraction > 0 && (s.docs[0] == 0 || s.docs[1] == 0) {
-		return &InputError{fmt.Errorf("text: %d documents are too few to take %v of them for validation\nhint: at least %d, or a greater fraction",
+		return &InputError{fmt.Errorf("text: %d documents are too few to use %v of them for validation\nhint: use at least %d documents, or a greater fraction",
 			s.n, s.fraction, int(math.Ceil(1/s.fraction)))}
 	}
 	return nil

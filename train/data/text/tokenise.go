@@ -11,21 +11,21 @@ import (
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
 )
 
-// Options say how text becomes ids.
+// Options configures how text becomes ids.
 type Options struct {
 	Tokenizer tokenizer.Tokenizer
 	Documents Documents
-	// BOS and EOS put the tokenizer's id before, behind every document.
+	// BOS and EOS add the tokenizer's begin id before and its end id after every document.
 	BOS, EOS bool
-	// ValFraction of the documents, spread evenly over all, is the split "val". A text that is one document is cut by tokens: its end is "val".
+	// ValFraction is the fraction of documents, spread evenly, that form the split "val". A single document is split by tokens: its end is "val".
 	ValFraction float64
-	// Workers is the number of goroutines; 0: GOMAXPROCS. What comes out does not depend on it.
+	// Workers is the number of goroutines; 0: GOMAXPROCS. The result does not depend on it.
 	Workers int
-	// Progress is called now and then, from one goroutine.
+	// Progress is called periodically, from one goroutine.
 	Progress func(Progress)
 }
 
-// Progress is how far the work has come.
+// Progress reports how much work is done.
 type Progress struct {
 	Bytes, Total int64 // of text
 	Documents    int64
@@ -38,13 +38,13 @@ func (o *Options) check() error {
 		return errors.New("text: no tokenizer")
 	}
 	if o.BOS && o.Tokenizer.BOS() < 0 {
-		return fmt.Errorf("text: this tokenizer (%s) has no BOS to put before documents", o.Tokenizer.Kind())
+		return fmt.Errorf("text: the tokenizer (%s) has no BOS token to put before documents", o.Tokenizer.Kind())
 	}
 	if o.EOS && o.Tokenizer.EOS() < 0 {
-		return fmt.Errorf("text: this tokenizer (%s) has no EOS to put behind documents", o.Tokenizer.Kind())
+		return fmt.Errorf("text: the tokenizer (%s) has no EOS token to put after documents", o.Tokenizer.Kind())
 	}
 	if !(o.ValFraction >= 0 && o.ValFraction <= 0.5) {
-		return fmt.Errorf("text: a validation fraction of %v\nhint: from 0 to 0.5", o.ValFraction)
+		return fmt.Errorf("text: the validation fraction must be from 0 to 0.5, got %v", o.ValFraction)
 	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -52,16 +52,16 @@ func (o *Options) check() error {
 	return o.Documents.check()
 }
 
-// InputError says that an input cannot be used: it is not there, not readable, not text, or not divided as was said.
+// InputError reports an unusable input: it is missing, unreadable, not text, or not divided as configured.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// jobBytes of text are tokenised by a worker at once.
+// jobBytes is the amount of text that a worker tokenises at a time.
 const jobBytes = 256 << 10
 
-// job is a few documents on their way.
+// job is a batch of documents in progress.
 type job struct {
 	docs []doc
 	ids  []int32
@@ -70,7 +70,7 @@ type job struct {
 	err  error // of the reader, after all documents
 }
 
-// tokenise reads the files and hands the ids of each document to sink, in the order of the text. Reading, encoding and writing go on at once.
+// tokenise reads the files and passes the ids of each document to sink, in the order of the text. Reading, encoding and writing overlap.
 func tokenise(ctx context.Context, files []string, total int64, o *Options, sink func(ids []int32) error) (Progress, error) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -114,7 +114,7 @@ func tokenise(ctx context.Context, files []string, total int64, o *Options, sink
 	return p, context.Cause(ctx)
 }
 
-// readAll makes jobs of the files; the last carries the error.
+// readAll divides the files into jobs; the last one carries the error.
 func readAll(ctx context.Context, files []string, o *Options, work, order chan<- *job) {
 	cur, size := &job{done: make(chan struct{})}, 0
 	send := func() error {
@@ -123,7 +123,7 @@ func readAll(ctx context.Context, files []string, o *Options, work, order chan<-
 		}
 		j := cur
 		cur, size = &job{done: make(chan struct{})}, 0
-		select { // first in line, then to a worker: whoever reads the line finds it done at some time
+		select { // queued in order first, then handed to a worker, so the reader of the queue eventually finds it done
 		case order <- j:
 		case <-ctx.Done():
 			return errStop
@@ -152,7 +152,7 @@ func readAll(ctx context.Context, files []string, o *Options, work, order chan<-
 		}
 	}
 	if s := o.Documents.Separator; err == nil && o.Documents.Field == "" && s != ByFile && s != ByBlank && s != ByLine && !r.seen {
-		err = fmt.Errorf("text: no line is %q\nhint: the separator stands on a line of its own", s)
+		err = fmt.Errorf("text: no line is equal to the separator %q\nhint: put the separator on its own line between documents", s)
 	}
 	if errors.Is(err, errStop) {
 		return
@@ -160,10 +160,10 @@ func readAll(ctx context.Context, files []string, o *Options, work, order chan<-
 	if err != nil {
 		cur.err = &InputError{err}
 	}
-	_ = send() // an error of it is the end of the context, which tokenise sees itself
+	_ = send() // it fails only if the context ends, which tokenise detects itself
 }
 
-// encode fills a job; a document without text has no ids, not even BOS.
+// encode tokenises a job; an empty document has no ids, not even BOS.
 func (j *job) encode(o *Options) {
 	defer close(j.done)
 	for _, d := range j.docs {

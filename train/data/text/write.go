@@ -18,7 +18,7 @@ type shards struct {
 	buf        []byte
 }
 
-// writeBytes are collected before they are written.
+// writeBytes is the size of the write buffer.
 const writeBytes = 1 << 20
 
 func (s *shards) add(ids []int32) error {

@@ -6,7 +6,7 @@ import "errors"
 
 var errNone = errors.New("turbojpeg: this binary was built without cgo")
 
-// Available says why the library cannot be used: it was not built in.
+// Available returns why the library cannot be used: the binary was built without it.
 func Available() error { return errNone }
 
 // Library is empty.

@@ -80,7 +80,7 @@ var load = sync.OnceValues(func() (string, error) {
 		names = []string{"libturbojpeg.0.dylib", "/opt/homebrew/lib/libturbojpeg.0.dylib", "/usr/local/lib/libturbojpeg.0.dylib"}
 	}
 	if v := os.Getenv(LibraryVar); v == "off" {
-		return "", fmt.Errorf("turbojpeg: switched off by %s=off", LibraryVar)
+		return "", fmt.Errorf("turbojpeg: disabled by %s=off", LibraryVar)
 	} else if v != "" {
 		file, err := solib.Check(v)
 		if err != nil {
@@ -102,7 +102,7 @@ var load = sync.OnceValues(func() (string, error) {
 		strings.Join(why, "; "), LibraryVar)
 })
 
-// Available says why the library cannot be used, or nil.
+// Available returns why the library cannot be used, or nil.
 func Available() error {
 	_, err := load()
 	return err
@@ -121,7 +121,7 @@ type Decompressor struct {
 	cleanup runtime.Cleanup
 }
 
-// New makes a decompressor, or says why there is none.
+// New creates a decompressor, or returns why it cannot.
 func New() (*Decompressor, error) {
 	if err := Available(); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (d *Decompressor) err() error {
 	return errors.New("turbojpeg: " + strings.TrimSpace(C.GoString(C.tj_error(d.h))))
 }
 
-// renew replaces the handle. After a failure the library's is not always usable: after a file that ends behind its first marker, say, every later
+// renew replaces the handle. After a failure the library's is not always usable: after a file that ends after its first marker, say, every later
 // one is refused with "two SOI markers" (seen with 2.1.5).
 func (d *Decompressor) renew() {
 	d.Close()
@@ -234,5 +234,5 @@ func (d *Decompressor) Decode(src []byte, hdr Header, denom int, dst []byte) (wa
 	return "", d.err()
 }
 
-// premature tells the warning of a file that ends inside the picture (libjpeg's JWRN_JPEG_EOF).
+// premature reports whether a warning means that the file ends inside the picture (libjpeg's JWRN_JPEG_EOF).
 func premature(err error) bool { return strings.Contains(err.Error(), "Premature end of JPEG file") }

@@ -79,7 +79,7 @@ func TestLibraryCanBeNamed(t *testing.T) {
 	if err := Available(); err != nil {
 		t.Skip(err)
 	}
-	for value, want := range map[string]string{"off": "switched off", "/nowhere/libjpeg.so": "/nowhere/libjpeg.so", "libc.so.6": "lacks functions"} {
+	for value, want := range map[string]string{"off": "disabled by", "/nowhere/libjpeg.so": "/nowhere/libjpeg.so", "libc.so.6": "lacks functions"} {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestLibraryCanBeNamed$")
 		cmd.Env = append(os.Environ(), LibraryVar+"="+value, "GOTRAIN_TEST_TURBOJPEG="+want)
 		if out, err := cmd.CombinedOutput(); err != nil {
