@@ -65,7 +65,11 @@ func (e *Engine) Vote(ctx context.Context, v Vote) (Verdict, error) {
 		return Verdict{}, e.err
 	case !e.cfg.VoteFirst || !s.open || !s.last || s.voted:
 		defer e.mu.Unlock()
-		return Verdict{}, fmt.Errorf("ddp: rank %d step %d: Vote out of place\nhint: set Config.VoteFirst and call it once, between Begin of the last micro-batch and Wait", e.comm.Rank(), s.number)
+		return Verdict{}, fmt.Errorf(
+			"ddp: rank %d step %d: Vote out of place\nhint: set Config.VoteFirst and call it once, between Begin of the last micro-batch and Wait",
+			e.comm.Rank(),
+			s.number,
+		)
 	}
 	s.voted = true
 	step := s.number
@@ -98,7 +102,12 @@ func (e *Engine) poll(ctx context.Context, step int64, v Vote) (Verdict, error) 
 	steps := b[2+w : 2+2*w]
 	for r, f := range b[2 : 2+w] {
 		if steps[r] != steps[0] {
-			err := fmt.Errorf("ddp: ranks are out of step: rank 0 at step %.0f, rank %d at step %.0f\nhint: all ranks must run the same number of steps; look at how data is split", steps[0], r, steps[r])
+			err := fmt.Errorf(
+				"ddp: ranks are out of step: rank 0 at step %.0f, rank %d at step %.0f\nhint: all ranks must run the same number of steps; look at how data is split",
+				steps[0],
+				r,
+				steps[r],
+			)
 			e.end(err) // every rank sees the same
 			return Verdict{}, err
 		}
@@ -156,7 +165,12 @@ func (e *Engine) between(call string) (int64, error) {
 		return 0, e.err
 	}
 	if e.step.open && e.step.last {
-		return 0, fmt.Errorf("ddp: rank %d step %d: %s while gradients are reduced\nhint: call it before Begin or after Wait", e.comm.Rank(), e.step.number, call)
+		return 0, fmt.Errorf(
+			"ddp: rank %d step %d: %s while gradients are reduced\nhint: call it before Begin or after Wait",
+			e.comm.Rank(),
+			e.step.number,
+			call,
+		)
 	}
 	return e.step.number, nil
 }

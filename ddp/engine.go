@@ -81,7 +81,9 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 // same compares what ranks must hold in common.
 func (e *Engine) same(ctx context.Context) error {
 	c := e.plan.Config
-	items := append([]comm.Item{{Name: "bucket sizes", Text: fmt.Sprintf("cap %d first %d last %d align %d", c.CapBytes, c.FirstBytes, c.LastBytes, c.AlignBytes)}}, e.cfg.Same...)
+	items := append(
+		[]comm.Item{{Name: "bucket sizes", Text: fmt.Sprintf("cap %d first %d last %d align %d", c.CapBytes, c.FirstBytes, c.LastBytes, c.AlignBytes)}},
+		e.cfg.Same...)
 	for i := range e.plan.Params {
 		items = append(items, comm.Item{Name: fmt.Sprintf("parameter %d", i), Text: e.plan.Describe(i)})
 	}

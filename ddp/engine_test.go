@@ -345,7 +345,9 @@ func TestAgree(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if v.Count != 6 || v.LossSum != 1.5 || !slices.Equal(v.Stop, []int{2}) || !slices.Equal(v.NonFinite, []int{0, 2}) || v.Failed != nil || !slices.Equal(v.Sums, []float64{3, 3}) || !v.Any() {
+		if v.Count != 6 || v.LossSum != 1.5 || !slices.Equal(v.Stop, []int{2}) || !slices.Equal(v.NonFinite, []int{0, 2}) || v.Failed != nil ||
+			!slices.Equal(v.Sums, []float64{3, 3}) ||
+			!v.Any() {
 			return fmt.Errorf("%+v", v)
 		}
 		if v, err = e.Agree(ctx, ddp.Vote{}); err != nil || v.Any() || v.Count != 0 {

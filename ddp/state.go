@@ -58,7 +58,12 @@ func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &differ): // every rank sees the same
-		err = fmt.Errorf("ddp: rank %d step %d: %w\nhint: something outside the engine changed it on one rank; the ranks no longer train one model", e.comm.Rank(), step, err)
+		err = fmt.Errorf(
+			"ddp: rank %d step %d: %w\nhint: something outside the engine changed it on one rank; the ranks no longer train one model",
+			e.comm.Rank(),
+			step,
+			err,
+		)
 		e.end(err)
 	default:
 		err = fmt.Errorf("ddp: rank %d step %d: %w", e.comm.Rank(), step, err)

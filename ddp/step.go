@@ -87,7 +87,12 @@ func (e *Engine) ready(i int) (full int, step int64, err error) {
 		return -1, 0, fmt.Errorf("ddp: rank %d: Ready of parameter %d of %d", e.comm.Rank(), i, len(e.step.seen))
 	}
 	if e.step.seen[i] {
-		return -1, 0, fmt.Errorf("ddp: rank %d step %d: gradient of %s is ready twice\nhint: a parameter that is used in several places must be handed in once, after its last use", e.comm.Rank(), e.step.number, e.plan.Params[i].Name)
+		return -1, 0, fmt.Errorf(
+			"ddp: rank %d step %d: gradient of %s is ready twice\nhint: a parameter that is used in several places must be handed in once, after its last use",
+			e.comm.Rank(),
+			e.step.number,
+			e.plan.Params[i].Name,
+		)
 	}
 	e.step.seen[i] = true
 	k, _ := e.plan.Of(i)
@@ -220,6 +225,12 @@ func (e *Engine) unready() error {
 		more = fmt.Sprintf(" and %d more", len(names)-8)
 		names = names[:8]
 	}
-	return fmt.Errorf("ddp: rank %d step %d: gradients never became ready: %s%s\nhint: a parameter that the loss does not use must be left out of Config.Params, or handed in with a zero gradient",
-		e.comm.Rank(), e.step.number, strings.Join(names, ", "), more)
+	return fmt.Errorf(
+		"ddp: rank %d step %d: gradients never became ready: %s%s\n"+
+			"hint: leave out of Config.Params a parameter that the loss does not use, or hand it in with a zero gradient",
+		e.comm.Rank(),
+		e.step.number,
+		strings.Join(names, ", "),
+		more,
+	)
 }

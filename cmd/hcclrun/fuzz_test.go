@@ -5,9 +5,12 @@ import (
 	"testing"
 )
 
-// Whatever is typed: a job that can be started, the help, or an error; and what is behind the program belongs to the program.
+// Any arguments give a job that can be started, the help, or an error; everything after the program belongs to the program.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"-n 2 true -n 3", "-np=4 --grace 5s --no-pin true", "--nproc 1 -- true --help", "-n", "--", "-n 1 -h", "-n=2=3 true", "--grace= true", "-n 99999999999999999999 true", "-"} {
+	for _, s := range []string{
+		"-n 2 true -n 3", "-np=4 --grace 5s --no-pin true", "--nproc 1 -- true --help", "-n", "--", "-n 1 -h",
+		"-n=2=3 true", "--grace= true", "-n 99999999999999999999 true", "-",
+	} {
 		f.Add(strings.ReplaceAll(s, " ", "\n"))
 	}
 	f.Fuzz(func(t *testing.T, text string) {

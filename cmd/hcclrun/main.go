@@ -21,19 +21,20 @@ Usage:
 
 Examples:
   hcclrun -n 2 gotrain run recipes/resnet50.toml
-  hcclrun -np 8 --grace 60s ./my-own-loop
+  hcclrun -np 8 --grace 60s ./my-loop
 
 Flags:
   -n, -np, --nproc N   number of ranks
-      --grace TIME     how long ranks may take to end after they were asked to, such as 30s (the default). After that time they are
-                       asked again, or killed when a rank failed; after twice the time they are killed. A rank that saves is waited for.
-      --no-pin         do not bind ranks to cores of their own
-  -h, --help           this text
+      --grace TIME     how long ranks may take to end after a stop request, such as 30s (the default). After that time they get a
+                       second request, or are killed if a rank failed; after twice the time they are killed. hcclrun waits for a rank
+                       that is saving.
+      --no-pin         do not bind each rank to its own cores
+  -h, --help           show this help
 
-All ranks are on this machine: gotrain does not train on several machines in this version.
-SIGINT and SIGTERM are passed on to the ranks, a second one (a second later or more) too; a third kills them.
-A console that nobody reads never ends a job: lines that cannot be written are dropped, and a note says how many.
-Each process finds GOTRAIN_RANK, GOTRAIN_WORLD_SIZE, GOTRAIN_LOCAL_RANK, … in its environment.
+All ranks run on this machine: this version of gotrain does not train on several machines.
+SIGINT and SIGTERM are passed on to the ranks, as is a second one (a second later or more); a third kills them.
+A closed or full console never ends a job: lines that cannot be written are dropped, and a note gives their number.
+Each process gets GOTRAIN_RANK, GOTRAIN_WORLD_SIZE, GOTRAIN_LOCAL_RANK, … in its environment.
 
 Exit codes: that of the first rank that failed, and
 `
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return launch.ExitUsage
 	}
 	job.Stdout, job.Stderr = stdout, stderr
-	defer shm.Sweep("") // ranks that were killed while they met leave a name
+	defer shm.Sweep("") // ranks that were killed while joining leave a file
 	if err := launch.Supervise(ctx, job); err != nil {
 		fmt.Fprintf(launch.NewStream(stderr), "hcclrun: %v\n", err)
 		return launch.ExitCode(err)
@@ -59,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return launch.ExitOK
 }
 
-// parse reads the flags up to the program. Package flag is not used, for it would take the program's flags and -np as its own.
+// parse reads the flags up to the program. It does not use package flag, which would also parse the flags of the program and does not support -np.
 func parse(args []string) (job launch.Job, help bool, err error) {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		name, value, inline := strings.Cut(args[0], "=")
@@ -78,13 +79,13 @@ func parse(args []string) (job launch.Job, help bool, err error) {
 		case "-n", "-np", "--np", "--nproc", "--nproc_per_node", "--nproc-per-node":
 			if v := take(); err == nil {
 				if job.Ranks, err = strconv.Atoi(v); err != nil || job.Ranks < 1 {
-					err = fmt.Errorf("%s needs a number of ranks from 1 up, got %q", name, v)
+					err = fmt.Errorf("%s needs a positive number of ranks, got %q", name, v)
 				}
 			}
 		case "--grace":
 			if v := take(); err == nil {
 				if job.Grace, err = time.ParseDuration(v); err != nil || job.Grace <= 0 {
-					err = fmt.Errorf("%s needs a time such as 30s, got %q", name, v)
+					err = fmt.Errorf("%s needs a duration such as 30s, got %q", name, v)
 				}
 			}
 		case "--no-pin":
@@ -108,7 +109,7 @@ func parse(args []string) (job launch.Job, help bool, err error) {
 	case len(job.Argv) == 0:
 		return job, false, fmt.Errorf("no program to start")
 	case job.Ranks == 0:
-		return job, false, fmt.Errorf("how many ranks? -n N")
+		return job, false, fmt.Errorf("the number of ranks is missing: -n N")
 	}
 	if _, err := exec.LookPath(job.Argv[0]); err != nil {
 		return job, false, fmt.Errorf("cannot start %s: %v", job.Argv[0], err)

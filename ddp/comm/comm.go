@@ -141,8 +141,13 @@ func (e *TimeoutError) Error() string {
 	if e.Work != "" {
 		work = " (" + e.Work + ")"
 	}
-	return fmt.Sprintf("comm: %s: timeout after %v waiting for ranks %v%s\nhint: look at the first error of those ranks; a slow rank needs a longer deadline",
-		e.Call, e.After.Round(time.Millisecond), e.Missing, work)
+	return fmt.Sprintf(
+		"comm: %s: timeout after %v waiting for ranks %v%s\nhint: look at the first error of those ranks; a slow rank needs a longer deadline",
+		e.Call,
+		e.After.Round(time.Millisecond),
+		e.Missing,
+		work,
+	)
 }
 
 // Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
@@ -158,5 +163,11 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("comm: ranks disagree: rank %d called %s, rank %d called %s\nhint: all ranks must run the same program with the same recipe", e.Rank, e.Mine, e.Peer, e.Its)
+	return fmt.Sprintf(
+		"comm: ranks disagree: rank %d called %s, rank %d called %s\nhint: all ranks must run the same program with the same recipe",
+		e.Rank,
+		e.Mine,
+		e.Peer,
+		e.Its,
+	)
 }

@@ -13,8 +13,8 @@
 //
 // # Long work
 //
-// A rank that has to do something long while the others wait (a checkpoint, a start) says so, and they wait with two deadlines, one for a rank that shows no life
-// and one for the work as a whole. See Note [long work].
+// A rank that has to do something long while the others wait (a checkpoint, a start) says so, and they wait with two deadlines, one for a
+// rank that shows no life and one for the work as a whole. See Note [long work].
 //
 //	end := comm.Steady(c, "writing the checkpoint", progress)   // the rank at work
 //	defer end()

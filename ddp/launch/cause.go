@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// records keeps the failure record of one rank: the first one of the process that wrote last. A wrapper may run several processes one after
-// the other.
+// records keeps the failure record of one rank: the first one of the process that wrote last. A wrapper may run several processes in
+// sequence.
 type records struct {
 	mu   sync.Mutex
 	last *Record
 	busy map[int]string // by process
 }
 
-// run takes records from a pipe until it ends. What is not a record is skipped: whatever the rank started holds the pipe too.
+// run reads records from a pipe until EOF. It skips anything else: children of the rank inherit the pipe too.
 func (k *records) run(r io.Reader) {
 	lines := bufio.NewReaderSize(r, recordMax)
 	for long := false; ; {
@@ -53,7 +53,7 @@ func (k *records) add(line []byte) {
 	}
 }
 
-// doing is what a process of the rank must not be disturbed in, "" when nothing.
+// doing names work of the rank that must not be interrupted, or returns "".
 func (k *records) doing() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +71,7 @@ func (k *records) get() *Record {
 	return k.last
 }
 
-// own says whether a failed rank failed by itself: nobody ended it, or it had failed before; and it blames no other rank.
+// own reports whether a failed rank failed by itself: the supervisor did not end it, or it had failed before, and it blames no other rank.
 func (o Outcome) own() bool {
 	if o.Record != nil {
 		return len(o.others()) == 0
@@ -79,7 +79,7 @@ func (o Outcome) own() bool {
 	return !o.ByUs && o.Code != ExitUnavailable
 }
 
-// others are the other ranks that a rank blames.
+// others returns the other ranks that a rank blames.
 func (o Outcome) others() (out []int) {
 	if o.Record == nil {
 		return nil
@@ -92,7 +92,7 @@ func (o Outcome) others() (out []int) {
 	return out
 }
 
-// failedAfter is when a rank failed, since the start of the job. Its record is more exact than its end.
+// failedAfter returns when a rank failed, since the start of the job. The record is more exact than the exit.
 func (o Outcome) failedAfter() time.Duration {
 	if o.Record != nil && o.recorded < o.After {
 		return o.recorded
@@ -102,10 +102,10 @@ func (o Outcome) failedAfter() time.Duration {
 
 // first picks the failure that caused the others:
 //
-//   - the earliest of the ranks that failed by themselves, where there is one;
-//   - else a rank that others blame and that did not end by itself: it hung, and the launcher had to end it. By is the rank that blamed it first;
-//   - else the earliest of those that gave up because of a peer (a record that blames, or ExitUnavailable);
-//   - last those that the launcher ended, and that nobody blames.
+//   - the earliest rank that failed by itself, if any;
+//   - otherwise a rank that others blame and that did not exit by itself: it hung, and the launcher had to kill it. by is the rank that blamed it first;
+//   - otherwise the earliest rank that gave up because of a peer (a record that blames, or ExitUnavailable);
+//   - finally a rank that the launcher ended and that no other rank blames.
 func first(outs []Outcome) (f Outcome, by *Outcome, failed bool) {
 	class := func(o Outcome) int {
 		switch {
@@ -129,7 +129,7 @@ func first(outs []Outcome) (f Outcome, by *Outcome, failed bool) {
 	}
 	for _, o := range outs {
 		if o.OK() || !o.ByUs || o.Record != nil {
-			continue // only one that could say nothing itself
+			continue // only a rank that could not report by itself
 		}
 		for _, v := range outs {
 			if slices.Contains(v.others(), o.Rank) && (by == nil || v.failedAfter() < by.failedAfter()) {

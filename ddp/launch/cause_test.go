@@ -32,10 +32,10 @@ func TestFirst(t *testing.T) {
 		}, 1, 1, ": a"},
 		{"a rank that hung", []Outcome{
 			said(Outcome{Rank: 1, Code: 124, After: 2 * s}, 2*s, "waiting for ranks [0]", 0), killed(0, 5*s),
-		}, 0, 124, "rank 0 failed first: it hung, says rank 1 (host , pid 0, 5.0s after start): waiting for ranks [0]"},
+		}, 0, 124, "rank 0 failed first: it hung, according to rank 1 (host , pid 0, 5.0s after start): waiting for ranks [0]"},
 		{"a rank that hung in a hung job: who others name counts, not who was ended", []Outcome{
 			killed(2, 5*s), said(Outcome{Rank: 1, Code: 124, After: 2 * s}, 2*s, "waiting for ranks [0]", 0), killed(0, 6*s),
-		}, 0, 124, "it hung, says rank 1"},
+		}, 0, 124, "it hung, according to rank 1"},
 		{"all blame each other", []Outcome{
 			said(Outcome{Rank: 0, Code: 124, After: 2 * s}, 2*s, "x", 1), said(Outcome{Rank: 1, Code: 124, After: s}, s, "y", 0),
 		}, 1, 124, "rank 1 failed first: exit code 124 (timeout)"},
@@ -47,7 +47,7 @@ func TestFirst(t *testing.T) {
 		}, 0, 69, "closed its communicator"},
 		{"a rank that failed and then hung", []Outcome{
 			said(killed(0, 9*s), s, "the data are gone"), said(Outcome{Rank: 1, Code: 69, After: 2 * s}, 2*s, "rank 0 is gone", 0),
-		}, 0, 137, "it did not end by itself (host , pid 0, 1.0s after start): the data are gone"},
+		}, 0, 137, "but did not exit by itself (host , pid 0, 1.0s after start): the data are gone"},
 		{"blaming oneself is no blame", []Outcome{
 			said(Outcome{Rank: 1, Code: 76, After: 2 * s}, 2*s, "NaN here", 1), said(Outcome{Rank: 0, Code: 76, After: s}, s, "NaN there", 1),
 		}, 1, 76, "NaN here"},

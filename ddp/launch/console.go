@@ -14,11 +14,11 @@ import (
 
 const clearLine = "\r\x1b[K"
 
-// Terminal says whether lines on a stream may be redrawn in place with a carriage return, and how many columns there
-// are: the stream is a terminal, or a supervisor passes stdout on to one (GOTRAIN_COLUMNS).
+// Terminal reports whether lines on a stream may be redrawn in place with a carriage return, and its width: the stream is
+// a terminal, or a supervisor passes stdout on to one (GOTRAIN_COLUMNS).
 func Terminal(f *os.File, lookup Lookup) (columns int, ok bool) {
 	if _, mpi := lookup("OMPI_COMM_WORLD_SIZE"); mpi {
-		return 0, false // mpirun gives each rank a pseudo-terminal and mixes what comes out of them
+		return 0, false // mpirun gives each rank a pseudo-terminal and interleaves their output
 	}
 	if term.IsTerminal(int(f.Fd())) {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
@@ -34,29 +34,29 @@ func Terminal(f *os.File, lookup Lookup) (columns int, ok bool) {
 	return 0, false
 }
 
-// console is where the lines of all ranks go. It writes whole lines only, except one live line (progress) that is
-// wiped before the next whole line.
+// console merges the output of all ranks. It writes whole lines only, except for one live line (progress), which is
+// erased before the next whole line.
 type console struct {
 	mu       sync.Mutex
 	out, err *Stream
 	live     bool
 
 	wordsMu sync.Mutex  // not mu, which may be held while a reader is slow
-	words   chan []byte // the supervisor's own lines; nil after close
+	words   chan []byte // lines of the supervisor itself; nil after close
 	spoken  chan struct{}
 }
 
 const (
-	consoleKeep = 16 << 20 // bytes of output that wait for a slow reader
+	consoleKeep = 16 << 20 // bytes buffered for a slow reader
 	consoleEnd  = time.Minute
 )
 
-// newConsole writes to two streams, which may be one.
+// newConsole writes to two streams, which may be the same.
 func newConsole(out, err io.Writer) *console {
 	c := &console{words: make(chan []byte, 64), spoken: make(chan struct{})}
 	open := func(w io.Writer, name string) *Stream {
 		return &Stream{w: w, Keep: consoleKeep, OnError: func(e error) {
-			c.say("cannot write to %s: %v; the ranks go on, and their lines are dropped", name, e)
+			c.say("cannot write to %s: %v; the ranks continue, and their lines are dropped", name, e)
 		}}
 	}
 	c.out = open(out, "stdout")
@@ -72,7 +72,7 @@ func newConsole(out, err io.Writer) *console {
 	return c
 }
 
-// sameTarget says whether bytes for two writers meet in the same place, where their order matters.
+// sameTarget reports whether two writers end in the same file or terminal, where their order matters.
 func sameTarget(a, b io.Writer) bool {
 	f, ok := a.(*os.File)
 	g, ok2 := b.(*os.File)
@@ -84,7 +84,7 @@ func sameTarget(a, b io.Writer) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
 
-// say prints a line of the supervisor's own, which never waits for a reader.
+// say prints a line of the supervisor itself. It never waits for a reader.
 func (c *console) say(format string, a ...any) {
 	c.wordsMu.Lock()
 	defer c.wordsMu.Unlock()
@@ -93,11 +93,11 @@ func (c *console) say(format string, a ...any) {
 	}
 	select {
 	case c.words <- fmt.Appendf(nil, "[launch] "+format+"\n", a...):
-	default: // nobody has read the 64 before
+	default: // the 64 lines before it are still unread
 	}
 }
 
-// close waits for what the reader has not taken yet, as long as it moves and nobody cancels.
+// close waits until the reader has taken the remaining output, makes no progress any more, or cancel is closed.
 func (c *console) close(cancel <-chan struct{}) {
 	c.wordsMu.Lock()
 	close(c.words)
@@ -105,12 +105,12 @@ func (c *console) close(cancel <-chan struct{}) {
 	c.wordsMu.Unlock()
 	<-c.spoken
 	if !c.out.Flush(consoleEnd, cancel) && c.err != c.out {
-		c.err.Write([]byte("[launch] nobody read the last lines of stdout; they are lost\n"))
+		c.err.Write([]byte("[launch] the last lines of stdout were not read and are lost\n"))
 	}
 	c.err.Flush(consoleEnd, cancel)
 }
 
-// lines writes complete lines in one call.
+// lines writes complete lines.
 func (c *console) lines(to *Stream, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

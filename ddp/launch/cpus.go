@@ -9,26 +9,26 @@ import (
 	"strings"
 )
 
-// Placement says which processors a rank computes on.
+// Placement describes the processors that a rank computes on.
 type Placement struct {
-	// CPUs are the processors that the process is bound to; nil when it shares all of them with the other local ranks.
+	// CPUs are the processors that the process is bound to; nil if it shares all of them with the other local ranks.
 	CPUs []int
-	// Threads is how many compute threads the rank should start, at least 1: one per physical core of its share, and no more than the CPU quota of
-	// the process's control groups has room for.
+	// Threads is the number of compute threads to start, at least 1: one per physical core of its share, but no more than the CPU quota of
+	// the process's control groups allows.
 	Threads int
-	// Why says what decided about Threads, where it was not the number of cores; "" otherwise. Worth a line of the log.
+	// Why explains Threads if it is not the number of cores, for the log; otherwise "".
 	Why string
 }
 
-// Place finds the placement of a rank: what the supervisor said (GOTRAIN_CPUS, GOTRAIN_THREADS), or the set that another
-// launcher bound the process to, or an equal share of the cores.
+// Place determines the placement of a rank: from the supervisor (GOTRAIN_CPUS, GOTRAIN_THREADS), from the set that another
+// launcher bound the process to, or as an equal share of the cores.
 func Place(id Identity, lookup Lookup) (Placement, error) {
 	r := &reader{lookup: lookup, source: SourceGotrain}
 	var p Placement
 	if v := r.str("GOTRAIN_CPUS"); v != "" {
 		cpus, err := ParseCPUs(v)
 		if err != nil {
-			r.fail("GOTRAIN_CPUS", err.Error(), "a list such as 0-3,8")
+			r.fail("GOTRAIN_CPUS", err.Error(), "use a list such as 0-3,8")
 		}
 		p.CPUs = cpus
 	}
@@ -40,7 +40,7 @@ func Place(id Identity, lookup Lookup) (Placement, error) {
 	}
 	mine := allowed(os.Getpid())
 	if p.CPUs == nil && len(mine) > 0 && len(mine) < len(allowed(os.Getppid())) {
-		p.CPUs = mine // mpirun and srun bind each rank to cores of its own
+		p.CPUs = mine // mpirun and srun bind each rank to its own cores
 	}
 	if p.Threads == 0 {
 		if p.CPUs != nil {
@@ -54,13 +54,13 @@ func Place(id Identity, lookup Lookup) (Placement, error) {
 	return p, nil
 }
 
-// Share deals processors out to n ranks: whole physical cores, neighbours together. With fewer cores than ranks nobody
-// is bound and each rank gets one thread.
+// Share assigns processors to n ranks: whole physical cores, neighbours together. With fewer cores than ranks, no rank
+// is bound and each gets one thread.
 func Share(cpus []int, n int) []Placement {
 	out := make([]Placement, n)
 	groups := cores(cpus)
 	if len(groups) == 1 && len(cpus) >= n {
-		// One core with several hardware threads: better one each than all on all.
+		// One core with several hardware threads: one per rank is better than all shared by all.
 		groups = nil
 		for _, c := range cpus {
 			groups = append(groups, []int{c})
@@ -71,7 +71,7 @@ func Share(cpus []int, n int) []Placement {
 			out[i].Threads = 1
 			continue
 		}
-		// The first ranks get one core more where it does not come out even.
+		// The first ranks get one extra core if the division leaves a remainder.
 		each, rest := len(groups)/n, len(groups)%n
 		from := i*each + min(i, rest)
 		to := from + each
@@ -82,7 +82,7 @@ func Share(cpus []int, n int) []Placement {
 			out[i].CPUs = append(out[i].CPUs, g...)
 		}
 		slices.Sort(out[i].CPUs)
-		// All ranks wait for the slowest, so a core more is of use only as room for loading data.
+		// All ranks wait for the slowest, so an extra core only helps loading data.
 		out[i].Threads = each
 	}
 	return out
@@ -113,7 +113,7 @@ func cores(cpus []int) [][]int {
 	return out
 }
 
-// topology reads a number about a processor, or def where the system does not tell it.
+// topology reads a property of a processor, or returns def if the system does not provide it.
 func topology(cpu int, name string, def int) int {
 	b, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/%s", cpu, name))
 	if err != nil {
@@ -126,7 +126,7 @@ func topology(cpu int, name string, def int) int {
 	return n
 }
 
-// allowed lists the processors that a process may run on; nil where the system does not tell.
+// allowed lists the processors that a process may run on; nil if unknown.
 func allowed(pid int) []int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err == nil {
@@ -148,7 +148,7 @@ func allowed(pid int) []int {
 	return cpus
 }
 
-// ParseCPUs reads a list of processors such as "0-3,8"; the result is in order and has no duplicates.
+// ParseCPUs parses a list of processors such as "0-3,8"; the result is sorted without duplicates.
 func ParseCPUs(s string) ([]int, error) {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {

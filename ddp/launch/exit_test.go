@@ -31,7 +31,8 @@ func TestCodesAreFrozen(t *testing.T) {
 	for _, c := range Codes() {
 		got += fmt.Sprintf("%d %s, ", c.Code, c.Name)
 	}
-	const want = "0 ok, 1 error, 64 usage, 66 no-input, 69 unavailable, 70 internal, 73 in-use, 74 storage, 75 stopped, 76 numerics, 78 recipe, 79 not-resumable, 124 timeout, "
+	const want = "0 ok, 1 error, 64 usage, 66 no-input, 69 unavailable, 70 internal, 73 in-use, 74 storage, 75 stopped, " +
+		"76 numerics, 78 recipe, 79 not-resumable, 124 timeout, "
 	if got != want {
 		t.Errorf("exit codes changed:\n got %s\nwant %s", got, want)
 	}

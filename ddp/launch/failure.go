@@ -14,15 +14,15 @@ type Outcome struct {
 	Rank   int
 	PID    int
 	Code   int            // exit code; 128+n for signal n
-	Signal syscall.Signal // 0 when it exited by itself
+	Signal syscall.Signal // 0 if it exited by itself
 	After  time.Duration  // since the start of the job
-	ByUs   bool           // the supervisor's own signal ended it
-	Record *Record        // what it said about its failure before it ended; nil when nothing
+	ByUs   bool           // a signal of the supervisor ended it
+	Record *Record        // its failure record; nil if it sent none
 
-	recorded time.Duration // when it said so, since the start of the job
+	recorded time.Duration // time of the record since the start of the job
 }
 
-// OK says whether the rank ended as it should: done, or stopped on request.
+// OK reports whether the rank ended normally: done, or stopped on request.
 func (o Outcome) OK() bool {
 	return o.Code == ExitOK || o.Code == ExitStopped || o.Code == ExitNotResumable
 }
@@ -43,15 +43,15 @@ func (o Outcome) String() string {
 type Failure struct {
 	Outcome
 	Host string
-	Tail []string // last lines that the rank wrote, oldest first
+	Tail []string // last lines of output of the rank, oldest first
 	Rest []Outcome
-	// Why is set when the supervisor had to end the rank: what it waited for in vain.
+	// Why is set if the supervisor had to kill the rank: what the rank failed to do.
 	Why string
-	// By is the rank that noticed the failure, where the failed rank itself could not say anything: it hung.
+	// By is the rank that noticed the failure if the failed rank itself hung and could not report it.
 	By *Outcome
 }
 
-// ExitCode is the first failed rank's, or of the rank that noticed when it hung; 124 when it had to be killed for not stopping in time.
+// ExitCode returns the code of the first failed rank, or if it hung, of the rank that noticed; 124 if the rank was killed for not stopping in time.
 func (f *Failure) ExitCode() int {
 	if f.By != nil {
 		return f.By.Code
@@ -65,7 +65,7 @@ func (f *Failure) ExitCode() int {
 	return f.Code
 }
 
-// Error is the report: the other ranks first, then the last lines, and what happened at the very end, where the eye is.
+// Error formats the report: last lines of output first, then the other ranks, and at the very end what happened, where it is most visible.
 func (f *Failure) Error() string {
 	var b strings.Builder
 	if len(f.Tail) > 0 {
@@ -93,10 +93,10 @@ func (f *Failure) Error() string {
 	var reason string
 	switch {
 	case f.By != nil:
-		fmt.Fprintf(&b, "it hung, says rank %d", f.By.Rank)
+		fmt.Fprintf(&b, "it hung, according to rank %d", f.By.Rank)
 		reason = f.By.Record.Reason
 	case f.Record != nil && f.ByUs:
-		fmt.Fprintf(&b, "exit code %d was due, but it did not end by itself", f.Record.Code)
+		fmt.Fprintf(&b, "it failed with exit code %d, but did not exit by itself", f.Record.Code)
 		reason = f.Record.Reason
 	case f.Record != nil:
 		b.WriteString(f.Outcome.String())
@@ -122,23 +122,23 @@ func (f *Failure) hint() string {
 	}
 	switch f.Signal {
 	case syscall.SIGKILL:
-		return "a SIGKILL that nobody sent is mostly the kernel's out-of-memory killer (see dmesg): use a smaller batch or fewer ranks"
+		return "an unexpected SIGKILL usually comes from the kernel's out-of-memory killer (see dmesg): use a smaller batch or fewer ranks"
 	case syscall.SIGBUS:
-		return "SIGBUS is mostly a full /dev/shm: give the container more shared memory (docker run --shm-size=1g)"
+		return "SIGBUS usually means that /dev/shm is full: give the container more shared memory (docker run --shm-size=1g)"
 	case syscall.SIGILL:
-		return "the binary or a library was built for another processor"
+		return "the binary or a library was built for another processor: rebuild it for this one"
 	}
 	return ""
 }
 
-// StoppedError says that the job ended on request. Its exit code is that of the ranks when all stopped in good order (75, or 79 where the same command
+// StoppedError reports that the job ended on request. Its exit code is that of the ranks if all stopped cleanly (75, or 79 if the same command
 // starts over), otherwise 128+n.
 type StoppedError struct {
-	Signal syscall.Signal // the request; 0 when the ranks stopped by themselves
+	Signal syscall.Signal // the request; 0 if the ranks stopped by themselves
 	Code   int
 }
 
-// ExitCode is Code.
+// ExitCode returns Code.
 func (e *StoppedError) ExitCode() int { return e.Code }
 
 func (e *StoppedError) Error() string {
@@ -150,7 +150,7 @@ func (e *StoppedError) Error() string {
 	case ExitStopped:
 		return "stopped on request" + by + "\nhint: run the same command again to resume"
 	case ExitNotResumable:
-		return "stopped on request" + by + "; what was done since the start is not kept\nhint: the same command starts over"
+		return "stopped on request" + by + "; progress since the start is lost\nhint: the same command starts over"
 	}
 	return "ended" + by + " without a checkpoint"
 }

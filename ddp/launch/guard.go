@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// guardScript kills the process group that it was told when its input ends without a word. It ignores what a terminal or an administrator may send
-// to end the job: that is the supervisor's business.
+// guardScript reads a process group and kills it if its input then ends without a further line. It ignores the signals that a terminal or an administrator
+// may send to end the job, because the supervisor handles those.
 const guardScript = `trap "" HUP INT QUIT TERM USR1 USR2 PIPE TSTP; read -r group || exit 0; read -r word || kill -9 -"$group"`
 
-// guard is a process that outlives the supervisor by a moment. The kernel's parent-death signal reaches the ranks only; when the supervisor dies without
-// a chance to do anything (SIGKILL), the guard kills the whole group, also what a rank such as a shell script started. It has a session of its own, holds
-// no file of the job, and learns of the supervisor's death from the end of a pipe.
+// guard is a process that briefly outlives the supervisor. The kernel's parent-death signal reaches only the ranks; if the supervisor dies without
+// a chance to act (SIGKILL), the guard kills the whole group, including children of a rank such as a shell script. It runs in a separate session, holds
+// no file of the job, and detects the supervisor's death by EOF on a pipe.
 type guard struct {
 	cmd *exec.Cmd
 	to  *os.File
@@ -35,14 +35,14 @@ func newGuard() (*guard, error) {
 	return &guard{cmd, wr}, nil
 }
 
-// watch tells it the process group to kill.
+// watch sends the guard the process group to kill.
 func (g *guard) watch(pgid int) {
 	if g != nil {
 		fmt.Fprintln(g.to, pgid)
 	}
 }
 
-// dismiss ends it when the job is over.
+// dismiss ends the guard after the job.
 func (g *guard) dismiss() {
 	fmt.Fprintln(g.to, "done")
 	g.to.Close()

@@ -16,25 +16,25 @@ const (
 	SourceSingle   = "single"
 )
 
-// Identity is who a process is within its job. A number that the launcher does not tell and that cannot be
+// Identity describes a process within its job. A number that the launcher does not provide and that cannot be
 // derived is -1.
 type Identity struct {
 	Rank, World           int
 	LocalRank, LocalWorld int // within this machine; the local rank picks the device
 	NodeRank, Nodes       int // index of this machine, number of machines
 
-	// MasterAddr and MasterPort are where rank 0 can be reached; "" and 0 when nobody said. On one machine nothing needs them.
+	// MasterAddr and MasterPort are the address of rank 0; "" and 0 if unknown. They are not needed on one machine.
 	MasterAddr string
 	MasterPort int
 
 	// JobID is the same for all ranks of this machine and differs between jobs that run at the same time and between
-	// restarts. It is safe as a part of a file name.
+	// restarts. It is safe to use in a file name.
 	JobID   string
-	Source  string // which launcher's variables were used, one of the Source constants
+	Source  string // the launcher whose variables were used, one of the Source constants
 	Restart int    // how often the launcher restarted the job
 }
 
-// String is the line that a run prints once: "rank 1 of 2 (local 1 of 2, node 0 of 1) from openmpi, job 1234".
+// String formats the line that a run prints once: "rank 1 of 2 (local 1 of 2, node 0 of 1) from openmpi, job 1234".
 func (id Identity) String() string {
 	return fmt.Sprintf("rank %d of %d (local %d of %d, node %d of %d) from %s, job %s",
 		id.Rank, id.World, id.LocalRank, id.LocalWorld, id.NodeRank, id.Nodes, id.Source, id.JobID)
@@ -52,10 +52,10 @@ func (id Identity) Said(lookup Lookup) string {
 	return strings.Join(out, ", ")
 }
 
-// launcherVar picks a launcher by the name of its source, or with "none" no launcher, whatever variables are left in the environment.
+// launcherVar selects a launcher by the name of its source, or none with "none", whatever variables are set.
 const launcherVar = "GOTRAIN_LAUNCHER"
 
-// Environ is the GOTRAIN_* contract that says the same to another process: WhoAmI over it returns the same numbers.
+// Environ returns the GOTRAIN_* variables that give another process this identity: WhoAmI over them returns the same numbers.
 func (id Identity) Environ() []string {
 	env := []string{
 		fmt.Sprintf("GOTRAIN_RANK=%d", id.Rank),
@@ -80,10 +80,10 @@ func (id Identity) Environ() []string {
 	return env
 }
 
-// Lookup finds a variable of the environment; os.LookupEnv is one.
+// Lookup looks up an environment variable; os.LookupEnv is one.
 type Lookup func(name string) (value string, ok bool)
 
-// LookupIn makes a Lookup over a list of NAME=value; the last of equal names wins.
+// LookupIn returns a Lookup over a list of NAME=value; of equal names the last one wins.
 func LookupIn(env []string) Lookup {
 	m := make(map[string]string, len(env))
 	for _, kv := range env {
@@ -97,7 +97,7 @@ func LookupIn(env []string) Lookup {
 	return func(k string) (string, bool) { v, ok := m[k]; return v, ok }
 }
 
-// EnvError says what is wrong with the environment that a launcher left. Its exit code is 64.
+// EnvError describes a problem with the environment set by a launcher. Its exit code is 64.
 type EnvError struct {
 	Source string // the launcher whose variables were found
 	Var    string // the variable that is missing or wrong
@@ -113,7 +113,7 @@ func (e *EnvError) Error() string {
 	return s
 }
 
-// ExitCode is 64.
+// ExitCode returns 64.
 func (e *EnvError) ExitCode() int { return ExitUsage }
 
 func launcherName(source string) string {
@@ -132,20 +132,20 @@ func launcherName(source string) string {
 	return source
 }
 
-// WhoAmI finds out who this process is. Use os.LookupEnv for the process's own environment. Errors are *EnvError.
+// WhoAmI determines the identity of this process. Pass os.LookupEnv for the process's own environment. Errors are *EnvError.
 func WhoAmI(lookup Lookup) (Identity, error) {
 	return whoAmI(lookup, parentID)
 }
 
-// Self is WhoAmI over this process's environment.
+// Self is WhoAmI over the environment of this process.
 func Self() (Identity, error) { return WhoAmI(os.LookupEnv) }
 
-// whoAmI takes the parent's identity as a function, for it is the only thing that does not come from the environment.
+// whoAmI takes the parent's identity as a function, because it is the only input that does not come from the environment.
 func whoAmI(lookup Lookup, parent func() string) (Identity, error) {
 	only := (&reader{lookup: lookup}).str(launcherVar)
 	if only != "" && only != "none" && launcherName(only) == only {
 		return Identity{}, &EnvError{Source: SourceGotrain, Var: launcherVar, Msg: fmt.Sprintf("%q is not a launcher", only),
-			Hint: "none, gotrain, torchrun, openmpi, pmi or slurm"}
+			Hint: "use none, gotrain, torchrun, openmpi, pmi or slurm"}
 	}
 	for _, s := range sources {
 		r := &reader{lookup: lookup, source: s.name}

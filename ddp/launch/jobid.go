@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// jobID is the name that the ranks of one machine share. It comes from the launcher's own name of the job where it has one,
-// otherwise from the parent process, which is the same for all local ranks unless each is wrapped in a script of its own
-// (GOTRAIN_JOB_ID helps then).
+// jobID returns the name that the ranks of one machine share. It is the launcher's own job name if there is one,
+// otherwise derived from the parent process, which is the same for all local ranks unless each runs in a separate wrapper
+// script (then set GOTRAIN_JOB_ID).
 func jobID(r *reader, id Identity, parent func() string) string {
 	name := ""
 	switch {
 	case r.has("GOTRAIN_JOB_ID"):
 		return safeName(r.str("GOTRAIN_JOB_ID"))
 	case id.Source == SourceTorchrun && (r.has("TORCHELASTIC_RUN_ID") || id.MasterPort != 0):
-		// The run id of a static rendezvous is "none" for everybody, hence the port; a restarted group must not meet leftovers of the one before.
+		// The run id of a static rendezvous is always "none", hence the port; a restarted group must not meet leftovers of the previous one.
 		name = fmt.Sprintf("torch-%s-%d-%d", r.str("TORCHELASTIC_RUN_ID"), id.MasterPort, id.Restart)
 	case id.Source == SourceOpenMPI && r.has("PMIX_NAMESPACE"):
 		name = "ompi-" + r.str("PMIX_NAMESPACE")
@@ -39,7 +39,7 @@ func jobID(r *reader, id Identity, parent func() string) string {
 	return safeName(name)
 }
 
-// safeName makes a string fit for a part of a file name of at most 64 bytes; a changed one carries a hash so that
+// safeName makes a string safe for use in a file name, with at most 64 bytes; a changed name carries a hash so that
 // different names stay different.
 func safeName(s string) string {
 	clean := strings.Map(func(c rune) rune {
@@ -59,11 +59,11 @@ func safeName(s string) string {
 	return fmt.Sprintf("j%s-%016x", clean, h.Sum64())
 }
 
-// parentID names the parent process; with its start time where the system tells it, for process numbers come back.
+// parentID identifies the parent process, with its start time if the system provides it, because process ids are reused.
 func parentID() string {
 	pid := os.Getppid()
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		// The name in brackets may hold blanks; field 22 counted from the start is 20 after it.
+		// The name in parentheses may contain spaces; field 22 from the start is field 20 after it.
 		s := string(b)
 		if i := strings.LastIndexByte(s, ')'); i >= 0 {
 			if f := strings.Fields(s[i+1:]); len(f) > 19 {

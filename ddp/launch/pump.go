@@ -10,7 +10,7 @@ import (
 const (
 	tailLines = 20       // lines of a rank that a failure report shows
 	tailWidth = 1000     // bytes of each of them
-	maxLine   = 64 << 10 // a longer line is broken, so that a rank cannot make the supervisor keep it all
+	maxLine   = 64 << 10 // longer lines are split, which bounds the memory of the supervisor
 )
 
 // pump copies one stream of one rank to the console, line by line.
@@ -19,8 +19,8 @@ type pump struct {
 	to      *Stream
 	prefix  string
 	tail    *tail
-	live    bool          // draw unfinished lines at once: rank 0 on a terminal
-	reads   *atomic.Int64 // of all pumps: whether anything still comes
+	live    bool          // draw incomplete lines at once: rank 0 on a terminal
+	reads   *atomic.Int64 // shared by all pumps: shows whether output still arrives
 	rest    []byte
 	out     []byte
 }
@@ -54,7 +54,7 @@ func (p *pump) feed(b []byte) {
 		b = b[i+1:]
 	}
 	p.rest = append(p.rest, b...)
-	// A line of progress is redrawn for hours without an end: only what is to be seen is kept.
+	// A progress line is redrawn for hours without a newline: keep only what is visible.
 	if i := bytes.LastIndexByte(p.rest[:max(0, len(p.rest)-1)], '\r'); i >= 0 {
 		p.rest = p.rest[:copy(p.rest, p.rest[i+1:])]
 	}
@@ -78,10 +78,10 @@ func (p *pump) line(l []byte) {
 	p.out = append(p.out, '\n')
 }
 
-// wipes are what programs write to clear a line before they draw it anew.
+// wipes are the sequences with which programs clear a line before redrawing it.
 var wipes = [][]byte{[]byte("\x1b[2K\r"), []byte("\r\x1b[2K"), []byte("\r\x1b[K")}
 
-// visible is what a terminal would show of a line that was redrawn with carriage returns.
+// visible returns what a terminal would show of a line that was redrawn with carriage returns.
 func visible(l []byte) []byte {
 	for _, w := range wipes {
 		if i := bytes.LastIndex(l, w); i >= 0 {
@@ -112,7 +112,7 @@ func (t *tail) add(l []byte) {
 	t.mu.Unlock()
 }
 
-// last gives the kept lines, oldest first.
+// last returns the kept lines, oldest first.
 func (t *tail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

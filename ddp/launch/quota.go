@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// quota is how much processor time the control groups of a process allow, in processors: 1.5 is 150 ms in 100 ms. The narrowest of all groups from the
-// process's own to the root counts.
+// quota is the processor time that the control groups of a process allow, in processors: 1.5 means 150 ms per 100 ms. The tightest limit of all groups
+// from the process's own to the root applies.
 type quota struct {
 	cpus float64
-	from string // the file that says so
+	from string // the file with the limit
 }
 
 // machine is the file system that quotas are read from.
 var machine fs.FS = os.DirFS("/")
 
-// readQuota reads the quota of this process by the control groups of version 2 and 1; ok is false where there is none.
+// readQuota reads the quota of this process from control groups v2 and v1; ok is false if there is no limit.
 func readQuota(root fs.FS) (q quota, ok bool) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -53,7 +53,7 @@ func readQuota(root fs.FS) (q quota, ok bool) {
 	return q, ok
 }
 
-// cpuMax reads the limit of version 2: "150000 100000" or "max 100000".
+// cpuMax reads the v2 limit: "150000 100000" or "max 100000".
 func cpuMax(root fs.FS, dir string) (cpus float64, from string, ok bool) {
 	from = path.Join(dir, "cpu.max")
 	b, err := fs.ReadFile(root, from)
@@ -64,7 +64,7 @@ func cpuMax(root fs.FS, dir string) (cpus float64, from string, ok bool) {
 	return ratio(f[0], f[1], from)
 }
 
-// cfsQuota reads the limit of version 1: microseconds of a period, -1 for none.
+// cfsQuota reads the v1 limit: microseconds per period, or -1 for none.
 func cfsQuota(root fs.FS, dir string) (cpus float64, from string, ok bool) {
 	from = path.Join(dir, "cpu.cfs_quota_us")
 	q, err := fs.ReadFile(root, from)
@@ -84,10 +84,10 @@ func ratio(quota, period, from string) (float64, string, bool) {
 	return q / p, from, true
 }
 
-// mount is where a hierarchy of control groups, from the group root downwards, is to be found.
+// mount is a mount point of a control group hierarchy, which shows the groups from root downwards.
 type mount struct{ root, at string }
 
-// mountsOf lists the mounts of a kind; of version 1 those with the cpu controller.
+// mountsOf lists the mounts of a kind; for v1, those with the cpu controller.
 func mountsOf(mountinfo, kind string) (out []mount) {
 	for line := range strings.Lines(mountinfo) {
 		left, right, found := strings.Cut(line, " - ")
@@ -100,8 +100,8 @@ func mountsOf(mountinfo, kind string) (out []mount) {
 	return out
 }
 
-// dir is the directory of a group. A group that is not below the root of the mount is one that this process cannot see, as in a container: then the top of
-// the mount is what it has.
+// dir returns the directory of a group. A group outside the root of the mount is not visible to this process, as in a container: then dir returns the top
+// of the mount.
 func (m mount) dir(group string) string {
 	rest, below := strings.CutPrefix(path.Clean("/"+group), strings.TrimSuffix(path.Clean(m.root), "/"))
 	if !below || rest != "" && rest[0] != '/' || strings.Contains(group, "..") {
@@ -110,12 +110,12 @@ func (m mount) dir(group string) string {
 	return path.Join(m.at, rest)
 }
 
-// unescape undoes the octal escapes of blanks in mountinfo.
+// unescape decodes the octal escapes of mountinfo.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// hasWord looks for a word in a list with commas.
+// hasWord reports whether a comma-separated list contains a word.
 func hasWord(list, word string) bool {
 	for w := range strings.SplitSeq(list, ",") {
 		if w == word {
@@ -125,8 +125,8 @@ func hasWord(list, word string) bool {
 	return false
 }
 
-// limit cuts a number of threads of each of n ranks to what the quota allows, and says why when it does. More threads than processor time are slower by
-// far: all wait at every barrier for those whose time is used up.
+// limit caps the threads of each of n ranks to what the quota allows, and sets Why if it did. More threads than processor time are much slower:
+// at every barrier, all wait for the threads whose time is used up.
 func (p *Placement) limit(n int, root fs.FS) {
 	q, ok := readQuota(root)
 	if !ok {

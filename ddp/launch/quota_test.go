@@ -8,8 +8,9 @@ import (
 
 func TestQuota(t *testing.T) {
 	const (
-		v2     = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-		v1     = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
+		v2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+		v1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n" +
+			"33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
 		docker = "32 31 0:29 /docker/abc /sys/fs/cgroup/cpu,cpuacct ro,relatime - cgroup cgroup rw,cpu,cpuacct\n"
 	)
 	for _, c := range []struct {
@@ -26,13 +27,16 @@ func TestQuota(t *testing.T) {
 			"sys/fs/cgroup/a/cpu.max=50000 100000;sys/fs/cgroup/a/b/cpu.max=max 100000;sys/fs/cgroup/a/b/c/cpu.max=400000 100000", 0.5, "/sys/fs/cgroup/a/cpu.max"},
 		{"version 2, a group outside of what can be seen", "0::/../../x\n", v2, "sys/fs/cgroup/cpu.max=200000 100000", 2, "/sys/fs/cgroup/cpu.max"},
 		{"version 1", "4:cpuset:/a\n3:cpu,cpuacct:/a\n", v1,
-			"sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us=300000\n;sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us=100000\n;sys/fs/cgroup/cpuset/a/cpu.cfs_quota_us=1", 3, "/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us"},
+			"sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us=300000\n;sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us=100000\n;" +
+				"sys/fs/cgroup/cpuset/a/cpu.cfs_quota_us=1", 3, "/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us"},
 		{"version 1, no limit", "3:cpu,cpuacct:/\n", v1, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us=-1;sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us=100000", 0, ""},
 		{"version 1, in a container that sees its own group as the top", "3:cpu,cpuacct:/docker/abc\n", docker,
 			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us=50000;sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us=100000", 0.5, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us"},
 		{"both versions", "3:cpu,cpuacct:/\n0::/a\n", strings.ReplaceAll(v2, "/sys/fs/cgroup ", "/sys/fs/cgroup/unified ") + v1,
-			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us=400000;sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us=100000;sys/fs/cgroup/unified/a/cpu.max=250000 100000", 2.5, "/sys/fs/cgroup/unified/a/cpu.max"},
-		{"a mount with a blank", "0::/a b\n", `30 23 0:26 / /my\040groups rw - cgroup2 cgroup2 rw` + "\n", "my groups/a b/cpu.max=100000 50000", 2, "/my groups/a b/cpu.max"},
+			"sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us=400000;sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us=100000;" +
+				"sys/fs/cgroup/unified/a/cpu.max=250000 100000", 2.5, "/sys/fs/cgroup/unified/a/cpu.max"},
+		{"a mount with a blank", "0::/a b\n", `30 23 0:26 / /my\040groups rw - cgroup2 cgroup2 rw` + "\n",
+			"my groups/a b/cpu.max=100000 50000", 2, "/my groups/a b/cpu.max"},
 		{"nonsense", "0::/\nx\n:::\n", v2 + "- - -\n", "sys/fs/cgroup/cpu.max=NaN 0", 0, ""},
 	} {
 		root := fstest.MapFS{"proc/self/cgroup": {Data: []byte(c.cgroup)}, "proc/self/mountinfo": {Data: []byte(c.mounts)}}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// reader reads variables of one launcher and keeps the first error.
+// reader reads the variables of one launcher and keeps the first error.
 type reader struct {
 	lookup Lookup
 	source string
@@ -14,13 +14,13 @@ type reader struct {
 	err    error
 }
 
-// str is the value of a variable without surrounding blanks, "" when not set.
+// str returns the value of a variable without surrounding whitespace, "" if not set.
 func (r *reader) str(name string) string {
 	v, _ := r.lookup(name)
 	return strings.TrimSpace(v)
 }
 
-// has says whether a variable is set and not empty.
+// has reports whether a variable is set and not empty.
 func (r *reader) has(name string) bool { return r.str(name) != "" }
 
 func (r *reader) fail(name, msg, hint string) {
@@ -29,7 +29,7 @@ func (r *reader) fail(name, msg, hint string) {
 	}
 }
 
-// opt is an optional number, at least 0.
+// opt reads an optional number, at least 0.
 func (r *reader) opt(name string, def int) int {
 	v := r.str(name)
 	if v == "" {
@@ -37,13 +37,13 @@ func (r *reader) opt(name string, def int) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 || n > maxRanks {
-		r.fail(name, fmt.Sprintf("%q is not a number from 0 up", v), "")
+		r.fail(name, fmt.Sprintf("%q is not a non-negative number", v), "")
 		return def
 	}
 	return n
 }
 
-// need is a number that must be there.
+// need reads a required number.
 func (r *reader) need(name string) int {
 	if !r.has(name) {
 		hint := r.hint
@@ -56,7 +56,7 @@ func (r *reader) need(name string) int {
 	return r.opt(name, 0)
 }
 
-// needSize is a count of at least 1.
+// needSize reads a required count of at least 1.
 func (r *reader) needSize(name string) int {
 	n := r.need(name)
 	if n < 1 && r.err == nil {
@@ -65,7 +65,7 @@ func (r *reader) needSize(name string) int {
 	return n
 }
 
-// master fills the address of rank 0: gotrain's variables before the common ones, never half of each.
+// master sets the address of rank 0 from gotrain's variables or else the common ones, never a mix of both.
 func (r *reader) master(id *Identity) {
 	prefix := "MASTER_"
 	if r.has("GOTRAIN_MASTER_ADDR") || r.has("GOTRAIN_MASTER_PORT") {
@@ -77,12 +77,12 @@ func (r *reader) master(id *Identity) {
 	if r.has(prefix + "PORT") {
 		id.MasterPort = r.opt(prefix+"PORT", 0)
 		if id.MasterPort < 1 || id.MasterPort > 65535 {
-			r.fail(prefix+"PORT", fmt.Sprintf("%q is not a port", r.str(prefix+"PORT")), "a number from 1 to 65535")
+			r.fail(prefix+"PORT", fmt.Sprintf("%q is not a port", r.str(prefix+"PORT")), "use a number from 1 to 65535")
 		}
 	}
 }
 
-// names of the variables that hold rank, world, local rank, local world; for messages.
+// names holds the variables of rank, world, local rank and local world, for messages.
 var names = map[string][4]string{
 	SourceGotrain:  {"GOTRAIN_RANK", "GOTRAIN_WORLD_SIZE", "GOTRAIN_LOCAL_RANK", "GOTRAIN_LOCAL_WORLD_SIZE"},
 	SourceTorchrun: {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
@@ -91,7 +91,7 @@ var names = map[string][4]string{
 	SourceSlurm:    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE"},
 }
 
-// complete checks that the numbers fit together and derives the nodes where the launcher says nothing.
+// complete checks that the numbers are consistent and derives the nodes if the launcher does not provide them.
 func (r *reader) complete(id *Identity) {
 	n := names[r.source]
 	below := func(a string, x int, b string, y int) {
@@ -108,7 +108,7 @@ func (r *reader) complete(id *Identity) {
 		r.fail(n[2], fmt.Sprintf("%d is more than %s=%d", id.LocalRank, n[0], id.Rank), "")
 	}
 	if id.LocalWorld == id.World && id.LocalRank != id.Rank {
-		r.fail(n[2], fmt.Sprintf("%d differs from %s=%d though all %d ranks are on one machine", id.LocalRank, n[0], id.Rank, id.World), "")
+		r.fail(n[2], fmt.Sprintf("%d differs from %s=%d although all %d ranks are on one machine", id.LocalRank, n[0], id.Rank, id.World), "")
 	}
 	if r.err != nil {
 		return
@@ -123,7 +123,7 @@ func (r *reader) complete(id *Identity) {
 	if id.NodeRank < 0 && id.Nodes == 1 {
 		id.NodeRank = 0
 	}
-	// Ranks are usually dealt out node by node; where that fits the local rank it gives the node.
+	// Ranks are usually assigned node by node; if the local rank agrees, this gives the node.
 	if id.NodeRank < 0 && id.World%id.LocalWorld == 0 && id.Rank%id.LocalWorld == id.LocalRank {
 		id.NodeRank = id.Rank / id.LocalWorld
 	}

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// Record is what a rank tells its supervisor about its failure, before it tells its peers. Ends of processes alone do not show which
-// failure came first: a peer that hears of a failure may well be gone before the rank that failed.
+// Record is a failure report that a rank sends its supervisor before it notifies its peers. Process exits alone do not show which
+// failure came first: a peer that learns of a failure may exit before the rank that failed.
 type Record struct {
 	PID    int       `json:"pid"`
 	Time   time.Time `json:"time"`
 	Code   int       `json:"code"`
 	Reason string    `json:"reason"`
-	// Blames are the ranks that the failure is due to, as far as this rank can tell; empty when it is its own.
+	// Blames are the ranks that caused the failure, as far as this rank can tell; empty if the failure is its own.
 	Blames []int `json:"blames,omitempty"`
-	// Busy is not a failure: what the rank is doing that must not be cut short, such as saving. Idle ends it.
+	// Busy is not a failure: it names work that must not be interrupted, such as saving. Idle ends it.
 	Busy string `json:"busy,omitempty"`
 	Idle bool   `json:"idle,omitempty"`
 }
 
-// recordVar names the pipe to the supervisor: the descriptor, and the pipe's inode, for a program in between may have closed it and the number
-// may stand for something else by now.
+// recordVar names the pipe to the supervisor: the descriptor, and the pipe's inode, because an intermediate program may have closed the
+// descriptor and its number may have been reused.
 const recordVar = "GOTRAIN_RECORD"
 
 // recordEnv is the variable for a rank that inherits a pipe as its first descriptor after the standard ones.
@@ -36,16 +36,16 @@ func recordEnv(pipe *os.File) (string, error) {
 	}
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "", errors.New("launch: the system does not tell the inode of a pipe")
+		return "", errors.New("launch: the system does not report the inode of a pipe")
 	}
 	return fmt.Sprintf("%s=3:%d", recordVar, sys.Ino), nil
 }
 
-// recordMax keeps a record within what a pipe takes in one piece (PIPE_BUF is at least 4096 on the systems that run ranks).
+// recordMax keeps a record within what a pipe writes atomically (PIPE_BUF is at least 4096 on the systems that run ranks).
 const recordMax = 4096
 
-// Report tells the supervisor, where there is one, why this process is about to fail. Call it before the peers are told; of several calls
-// the first counts. It does not block.
+// Report tells the supervisor, if there is one, why this process is about to fail. Call it before notifying the peers; only the first
+// call counts. Report does not block.
 func Report(err error) { report(err, os.LookupEnv) }
 
 func report(err error, lookup Lookup) {
@@ -55,8 +55,8 @@ func report(err error, lookup Lookup) {
 	Record{Code: ExitCode(err), Reason: strings.ToValidUTF8(err.Error(), "?"), Blames: Blamed(err)}.send(lookup)
 }
 
-// Busy tells the supervisor that this process does something that must not be cut short, such as saving. A rank that was asked to end is not killed while it is
-// busy, and has the whole grace time again when done was called.
+// Busy tells the supervisor that this process does work that must not be interrupted, such as saving. A rank that was asked to end is not killed while it
+// is busy, and its grace period restarts when done is called.
 func Busy(what string) (done func()) {
 	Record{Busy: what}.send(os.LookupEnv)
 	return func() { Record{Idle: true}.send(os.LookupEnv) }
@@ -76,14 +76,14 @@ func (r Record) send(lookup Lookup) {
 	}
 	r.PID, r.Time = os.Getpid(), time.Now()
 	b, _ := json.Marshal(r)
-	for len(b) >= recordMax && len(r.Reason) > 0 { // escapes make the text longer than it was
+	for len(b) >= recordMax && len(r.Reason) > 0 { // escapes lengthen the text
 		r.Reason = strings.ToValidUTF8(r.Reason[:len(r.Reason)*3/4], "")
 		b, _ = json.Marshal(r)
 	}
 	if len(b) >= recordMax {
 		return
 	}
-	// The pipe holds 16 records and the supervisor reads on; were it stuck, this process must still come to its end.
+	// The pipe holds 16 records and the supervisor keeps reading; if it is stuck, this process must still be able to exit.
 	_ = syscall.SetNonblock(fd, true)
 	_, _ = syscall.Write(fd, append(b, '\n'))
 }
@@ -97,8 +97,8 @@ type blamed struct {
 func (e *blamed) Unwrap() error { return e.error }
 func (e *blamed) Blames() []int { return e.ranks }
 
-// WithBlame says of err which ranks caused it; nil stays nil. Errors of other packages may have a method Blames() []int instead, so that they need
-// not import this one.
+// WithBlame marks err as caused by the given ranks; nil stays nil. Errors of other packages can have a method Blames() []int instead of importing
+// this package.
 func WithBlame(err error, ranks ...int) error {
 	if err == nil {
 		return nil
@@ -106,8 +106,8 @@ func WithBlame(err error, ranks ...int) error {
 	return &blamed{err, ranks}
 }
 
-// Blamed finds the ranks that caused an error: those of the outermost error in the chain which has a method Blames() []int. nil where the
-// error is this rank's own.
+// Blamed returns the ranks that caused an error: those of the outermost error in the chain with a method Blames() []int. It returns nil if
+// the error is this rank's own.
 func Blamed(err error) []int {
 	var b interface{ Blames() []int }
 	if errors.As(err, &b) {

@@ -12,16 +12,18 @@ import (
 )
 
 const (
-	// oneRequest is the time within which several signals are one: Ctrl-C reaches a whole process group, and a launcher in it passes it on.
+	// oneRequest is the time within which several signals count as one: Ctrl-C reaches a whole process group, and a launcher in it forwards it too.
 	oneRequest = time.Second
-	// killRequests is how many requests it takes to kill the ranks. The first asks them to stop after the step under way, the second to
-	// abandon that step.
+	// killRequests is the number of requests that kills the ranks. The first asks them to stop after the current step, the second to
+	// abandon it.
 	killRequests = 3
 )
 
-// wanted are the signals to take over. One that the process was started with ignored (nohup) stays ignored.
+// wanted lists the signals to handle. A signal that was ignored when the process started (nohup) stays ignored.
 func wanted() (out []os.Signal) {
-	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGCONT} {
+	for _, s := range []os.Signal{
+		syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGCONT,
+	} {
 		if !signal.Ignored(s) {
 			out = append(out, s)
 		}
@@ -29,8 +31,8 @@ func wanted() (out []os.Signal) {
 	return out
 }
 
-// failed asks the others to end when a rank did not end well. After one that only gave up because a peer was gone, the
-// peer gets a moment to end by itself and say why.
+// failed asks the other ranks to end after a rank failed. If the rank only gave up because a peer was gone, the peer
+// first gets a moment to exit by itself and report why.
 func (s *supervisor) failed(o Outcome) {
 	switch {
 	case o.OK() || s.asked != 0:
@@ -47,15 +49,15 @@ func (s *supervisor) signal(sig syscall.Signal, now time.Time) {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM:
 		s.request(sig, now)
-	case syscall.SIGHUP: // the terminal is gone: nobody is there to ask again
+	case syscall.SIGHUP: // the terminal is gone, so no second request can follow
 		if s.requests == 0 {
 			s.request(sig, now)
 		}
-	case syscall.SIGQUIT: // a Go program shows where its goroutines are, and ends
+	case syscall.SIGQUIT: // a Go program prints its goroutine stacks and exits
 		s.byUser = sig
 		s.ask(sig)
 	case syscall.SIGUSR1:
-		// An early warning (Slurm's --signal=USR1@120): ranks stop by themselves, and the time until the kill is the scheduler's business.
+		// An early warning (Slurm's --signal=USR1@120): ranks stop by themselves, and the scheduler decides when to kill.
 		if s.byUser == 0 {
 			s.byUser = sig
 		}
@@ -64,7 +66,7 @@ func (s *supervisor) signal(sig syscall.Signal, now time.Time) {
 		s.pause()
 	case syscall.SIGCONT:
 		s.group(syscall.SIGCONT)
-		if s.deadline != nil { // the time in which all stood still does not count
+		if s.deadline != nil { // time spent suspended does not count
 			s.allow(s.Grace)
 		}
 	default:
@@ -72,7 +74,7 @@ func (s *supervisor) signal(sig syscall.Signal, now time.Time) {
 	}
 }
 
-// request is a user's wish to end the job. Repeated, it is a stronger wish; close together, several are one.
+// request handles a user's stop request. Each further request is stronger; requests close together count as one.
 func (s *supervisor) request(sig syscall.Signal, now time.Time) {
 	if s.requests > 0 && now.Sub(s.last) < s.apart {
 		return
@@ -82,18 +84,18 @@ func (s *supervisor) request(sig syscall.Signal, now time.Time) {
 	s.requests++
 	switch name := unix.SignalName(sig); {
 	case s.requests >= killRequests:
-		s.console.say("third request to end (%s): killing the ranks", name)
+		s.console.say("third stop request (%s): killing the ranks", name)
 		s.kill()
 		return
 	case s.requests == 2:
-		s.console.say("second request to end (%s): asking the ranks to abandon what they do; a third kills them", name)
+		s.console.say("second stop request (%s): asking the ranks to abandon the current step; a third request kills them", name)
 	case sig == syscall.SIGINT:
-		s.console.say("interrupt: the ranks stop after the step under way; interrupt again to abandon the step, a third time to kill them")
+		s.console.say("interrupt: the ranks stop after the current step; interrupt again to abandon the step, a third time to kill the ranks")
 	}
 	s.ask(sig)
 }
 
-// ask tells the ranks to end and starts the clock.
+// ask sends the ranks a stop signal and starts the grace period.
 func (s *supervisor) ask(sig syscall.Signal) {
 	s.asked = sig
 	s.send(sig)
@@ -102,15 +104,15 @@ func (s *supervisor) ask(sig syscall.Signal) {
 	}
 }
 
-// allow gives the ranks time.
+// allow sets the deadline to d from now.
 func (s *supervisor) allow(d time.Duration) {
 	s.deadline, s.due = time.After(d), time.Now().Add(d)
 }
 
-// overdue acts when the grace time is over. A rank that is saving is waited for, and then all get the grace time anew: nothing is worth more than what it
-// saves. Ranks that a user asked to end are asked again first, which makes trainers abandon a step that takes long.
+// overdue acts when the grace period expires. It waits for a rank that is saving, and then restarts the grace period for all: the saved work is worth
+// the wait. Ranks that a user asked to end receive a second request first, which makes trainers abandon a long step.
 func (s *supervisor) overdue() {
-	if time.Since(s.due) > oneRequest { // this process stood still itself: the word to go on (SIGCONT) is just coming
+	if time.Since(s.due) > oneRequest { // this process was suspended itself: SIGCONT is about to arrive
 		s.allow(s.Grace)
 		return
 	}
@@ -129,45 +131,45 @@ func (s *supervisor) overdue() {
 	}
 	if s.requests == 1 && !s.pressed {
 		s.pressed = true
-		s.console.say("%s still running %v after they were asked to end: asking them to abandon what they do", s.alive(), s.Grace)
+		s.console.say("%s still running %v after the stop request: asking them to abandon the current step", s.alive(), s.Grace)
 		s.ask(s.asked)
 		return
 	}
 	s.deadline = nil
-	s.console.say("%s still running %v after they were asked to end: killing the group", s.alive(), s.Grace)
+	s.console.say("%s still running %v after the stop request: killing the group", s.alive(), s.Grace)
 	s.kill()
 }
 
-// pause stops all ranks and this process, as Ctrl-Z does with a program that has no ranks; SIGCONT is passed on when it comes.
+// pause suspends all ranks and this process, as Ctrl-Z does with a single process; SIGCONT is forwarded when it arrives.
 func (s *supervisor) pause() {
 	s.group(syscall.SIGSTOP)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// send signals every rank that is left.
+// send signals every rank that is still running.
 func (s *supervisor) send(sig syscall.Signal) {
 	for _, r := range s.ranks {
 		if !r.gone {
-			r.cmd.Process.Signal(sig) // an error means that it is just ending
+			r.cmd.Process.Signal(sig) // an error means that the process is just exiting
 		}
 	}
 }
 
-// group signals the ranks and all that they started.
+// group signals the ranks and their children.
 func (s *supervisor) group(sig syscall.Signal) {
 	if s.pgid != 0 {
 		_ = syscall.Kill(-s.pgid, sig)
 	}
 }
 
-// kill ends the whole process group, children of ranks included.
+// kill kills the whole process group, including children of ranks.
 func (s *supervisor) kill() {
 	s.killed = true
 	s.group(syscall.SIGKILL)
 }
 
-// ExitOnQuit makes SIGQUIT (Ctrl-\) end this process with code 131, as the table of exit codes says, after it has written to stderr where all goroutines
-// are; Go's own way is to exit with 2. cancel ends that, for a process that becomes a supervisor.
+// ExitOnQuit makes SIGQUIT (Ctrl-\) print all goroutine stacks to stderr and end this process with code 131, as the table of exit codes says; by default
+// Go exits with 2. cancel undoes it, for a process that becomes a supervisor.
 func ExitOnQuit() (cancel func()) {
 	if signal.Ignored(syscall.SIGQUIT) {
 		return func() {}

@@ -193,7 +193,7 @@ func TestSupervisorSignals(t *testing.T) {
 		{"usr1", "stop", []syscall.Signal{syscall.SIGUSR1}, ExitStopped, "got user defined signal 1"},
 		{"usr2", "stop", []syscall.Signal{syscall.SIGUSR2}, ExitStopped, "got user defined signal 2"},
 		{"hup has no handler", "wait", []syscall.Signal{syscall.SIGHUP}, 129, "ended by SIGHUP without a checkpoint"},
-		{"three ints", "stop:slow", []syscall.Signal{syscall.SIGINT, syscall.SIGINT, syscall.SIGINT}, 130, "third request to end (SIGINT): killing the ranks"},
+		{"three ints", "stop:slow", []syscall.Signal{syscall.SIGINT, syscall.SIGINT, syscall.SIGINT}, 130, "third stop request (SIGINT): killing the ranks"},
 		{"int, then terms", "stop:slow", []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGTERM}, 143, "ended by SIGTERM without a checkpoint"},
 		{"the second is passed on", "stop:twice", []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, ExitStopped, "and interrupt"},
 		{"a saving rank outlives the grace time", "saving", []syscall.Signal{syscall.SIGTERM}, ExitStopped, "waiting for rank 0: saving"},
@@ -209,7 +209,7 @@ func TestSupervisorSignals(t *testing.T) {
 				case 1:
 					out.waitFor(t, "got interrupt", 2)
 				case 2:
-					out.waitFor(t, "second request to end", 1)
+					out.waitFor(t, "second stop request", 1)
 				}
 				syscall.Kill(cmd.Process.Pid, s)
 			}
@@ -248,7 +248,7 @@ func TestSupervisorOutputGone(t *testing.T) {
 	errs.waitFor(t, "cannot write to stdout", 1)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
 	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != ExitStopped || strings.Count(errs.String(), "broken pipe; the ranks go on") != 1 {
+	if got := cmd.ProcessState.ExitCode(); got != ExitStopped || strings.Count(errs.String(), "broken pipe; the ranks continue") != 1 {
 		t.Errorf("exit code %d\n%s", got, errs.String())
 	}
 }

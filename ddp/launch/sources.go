@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// source is one launcher: how to see that it was there, and how to read its variables.
+// source is one launcher: how to detect it and how to read its variables.
 type source struct {
 	name    string
 	present func(r *reader) bool
 	read    func(r *reader, id *Identity)
 }
 
-// sources in order of precedence.
+// sources lists the launchers in order of precedence.
 var sources = []source{
 	{SourceGotrain, anyOf("GOTRAIN_RANK", "GOTRAIN_WORLD_SIZE", "GOTRAIN_LOCAL_RANK", "GOTRAIN_LOCAL_WORLD_SIZE"), readGotrain},
 	{SourceTorchrun, anyOf("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"), readTorchrun},
@@ -41,8 +41,9 @@ func readGotrain(r *reader, id *Identity) {
 }
 
 func readTorchrun(r *reader, id *Identity) {
-	// Operators on Kubernetes set RANK per pod and LOCAL_RANK to a list, or leave it out: such a process is a pod, not a rank.
-	const pod = "this looks like one process per pod; start one process per device with torchrun, mpirun or hcclrun, or set LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1 when each pod is one rank"
+	// Kubernetes operators set RANK per pod and LOCAL_RANK to a list, or omit it: such a process is a pod, not a rank.
+	const pod = "this looks like one process per pod; start one process per device with torchrun, mpirun or hcclrun, " +
+		"or set LOCAL_RANK=0 and LOCAL_WORLD_SIZE=1 if each pod is one rank"
 	if v := r.str("LOCAL_RANK"); strings.Contains(v, ",") {
 		r.fail("LOCAL_RANK", "a list ("+v+"), not one number", pod)
 		return
@@ -71,7 +72,7 @@ func readOpenMPI(r *reader, id *Identity) {
 	id.LocalRank, id.LocalWorld = r.need("OMPI_COMM_WORLD_LOCAL_RANK"), r.needSize("OMPI_COMM_WORLD_LOCAL_SIZE")
 }
 
-// presentPMI leaves the case to Slurm in which srun itself speaks PMI and says nothing about local ranks.
+// presentPMI is false if srun itself speaks PMI without local ranks: readSlurm handles that case.
 func presentPMI(r *reader) bool {
 	if !r.has("PMI_RANK") && !r.has("PMI_SIZE") {
 		return false
@@ -88,7 +89,7 @@ func readPMI(r *reader, id *Identity) {
 	id.LocalRank, id.LocalWorld = r.need("MPI_LOCALRANKID"), r.needSize("MPI_LOCALNRANKS")
 }
 
-// presentSlurm is true inside an srun step only: the shell of sbatch has SLURM_PROCID=0 and SLURM_NTASKS=n too, and is no rank.
+// presentSlurm is true only inside an srun step: the shell of sbatch also has SLURM_PROCID=0 and SLURM_NTASKS=n, but is not a rank.
 func presentSlurm(r *reader) bool {
 	return r.has("SLURM_PROCID") && (r.has("SLURM_STEP_ID") || r.has("SLURM_STEPID")) && r.str("SLURM_STEP_NUM_TASKS") != "1"
 }
@@ -154,7 +155,7 @@ func tasksPerNode(s string) ([]int, bool) {
 	return out, true
 }
 
-// firstHost is the first host of a Slurm node list: "node[03-05,9],x" → "node03".
+// firstHost returns the first host of a Slurm node list: "node[03-05,9],x" → "node03".
 func firstHost(list string) string {
 	i := strings.IndexAny(list, "[,")
 	if i < 0 {
@@ -178,5 +179,5 @@ func firstHost(list string) string {
 	return list[:i] + first + rest
 }
 
-// maxRanks bounds what a variable may claim, so that a wrong one cannot make anybody allocate without end.
+// maxRanks bounds the value of a variable, so that a wrong one cannot cause huge allocations.
 const maxRanks = math.MaxInt32

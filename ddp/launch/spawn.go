@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// start spawns all ranks or none.
+// start starts all ranks or none.
 func (s *supervisor) start(done <-chan struct{}) error {
 	errc := make(chan error)
 	go func() {
 		// The kernel sends the parent-death signal when the *thread* that forked ends, and a child inherits that thread's
-		// processors: so one thread forks all ranks, and lives as long as they do. It is not unlocked: its processor mask is changed.
+		// CPU affinity: so one thread forks all ranks and lives as long as they do. It is never unlocked, because its affinity mask is changed.
 		runtime.LockOSThread()
 		err := s.spawnAll()
 		errc <- err
@@ -28,7 +28,7 @@ func (s *supervisor) start(done <-chan struct{}) error {
 		s.drain()
 		return err
 	}
-	// Only now may ranks be reaped: until then even a dead first rank keeps the process group alive for the others to join.
+	// Ranks may be reaped only now: until then, even a dead first rank keeps the process group alive for the others to join.
 	for i, r := range s.ranks {
 		go func() { s.exits <- s.reap(i, r) }()
 	}
@@ -86,7 +86,7 @@ func (s *supervisor) spawn(i int, p Placement) error {
 	return nil
 }
 
-// connect makes the pipes of a rank: its output, and its record of a failure.
+// connect creates the pipes of a rank: stdout, stderr and its failure record.
 func (s *supervisor) connect(i int, r *rank) (writeEnds []*os.File, err error) {
 	prefix := ""
 	if i > 0 {
@@ -118,7 +118,7 @@ func closeAll(fs []*os.File) {
 	}
 }
 
-// columns is the width of the terminal that stdout is, or 0.
+// columns returns the width of the terminal on stdout, or 0.
 func (s *supervisor) columns() int {
 	if f, ok := s.Stdout.(*os.File); ok {
 		w, _ := Terminal(f, func(string) (string, bool) { return "", false })
@@ -127,7 +127,7 @@ func (s *supervisor) columns() int {
 	return 0
 }
 
-// environ is the environment of a rank: the base without another gotrain contract, and its own.
+// environ returns the environment of a rank: the base without the GOTRAIN_* variables of another job, plus its own.
 func (s *supervisor) environ(i int, p Placement) []string {
 	id := Identity{Rank: i, World: s.Ranks, LocalRank: i, LocalWorld: s.Ranks, Nodes: 1, JobID: s.JobID}
 	ours := append(id.Environ(), fmt.Sprintf("GOTRAIN_THREADS=%d", p.Threads))
@@ -144,7 +144,7 @@ func (s *supervisor) environ(i int, p Placement) []string {
 		case "GOTRAIN_RANK", "GOTRAIN_WORLD_SIZE", "GOTRAIN_LOCAL_RANK", "GOTRAIN_LOCAL_WORLD_SIZE", "GOTRAIN_NODE_RANK", "GOTRAIN_NODES",
 			"GOTRAIN_RESTART", "GOTRAIN_JOB_ID", "GOTRAIN_CPUS", "GOTRAIN_COLUMNS", recordVar, launcherVar:
 			continue
-		case "GOTRAIN_THREADS": // the user's word counts
+		case "GOTRAIN_THREADS": // set by the user
 			if value != "" {
 				ours = append(ours, kv)
 			}

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysProcAttr puts a rank into the job's process group (0: makes one) and has the kernel kill it when the forking thread ends.
+// sysProcAttr puts a rank into the job's process group (0: a new one) and has the kernel kill it when the forking thread ends.
 func sysProcAttr(pgid int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: pgid, Pdeathsig: syscall.SIGKILL}
 }
 
-// bind sets the processors of the calling thread, which processes forked from it inherit. nil leaves them.
+// bind sets the CPU affinity of the calling thread, which its child processes inherit. nil leaves it unchanged.
 func bind(cpus []int) error {
 	if cpus == nil {
 		return nil
@@ -27,14 +27,14 @@ func bind(cpus []int) error {
 	return unix.SchedSetaffinity(0, &set)
 }
 
-// groupRuns says whether a process group has a member that is more than a zombie. A process whose parent died first stays a
-// zombie until the system's first process looks, which is not worth waiting for.
+// groupRuns reports whether a process group has a member that is not a zombie. An orphaned zombie stays until init reaps
+// it, which is not worth waiting for.
 func groupRuns(pgid int) bool {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range stats {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			continue // just gone
+			continue // it just exited
 		}
 		s := string(b)
 		f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:]) // state, parent, group

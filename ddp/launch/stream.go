@@ -11,37 +11,38 @@ import (
 	"time"
 )
 
-// Stream writes to stdout or stderr for a process that must not end, or stand still, because of who reads there. A reader that is gone (| head),
-// a full disk behind a redirection and a pager or terminal that is paused cost lines, never the run: Write does not fail, and does not wait for long.
-// It is safe for concurrent use.
+// Stream writes to stdout or stderr for a process that must not end or block because of its reader. A reader that exits (| head),
+// a full disk behind a redirection, and a paused pager or terminal cost lines, never the run: Write does not fail and does not block for long.
+// Stream is safe for concurrent use.
 //
-// Write returns when its bytes are out, which is at once as a rule. When the reader is slower than Patience it falls behind: up to Keep bytes are
-// then kept for it. When those are full, and nothing moves for Patience, lines are dropped; a note in the stream says how many, once it flows again.
+// Write returns when its bytes are written, which is normally at once. A reader slower than Patience falls behind: up to Keep bytes are
+// then buffered for it. When the buffer is full and nothing moves for Patience, lines are dropped; once output flows again, a note in the stream gives
+// their number.
 type Stream struct {
 	Keep     int           // bytes; 0 is 1 MiB
 	Patience time.Duration // 0 is a second
-	OnError  func(error)   // called once, from another goroutine, at the first error of the stream underneath; may be nil
+	OnError  func(error)   // called once, from another goroutine, at the first error of the underlying writer; may be nil
 
 	w        io.Writer
 	mu       sync.Mutex
 	backlog  []byte
-	idle     chan struct{} // closed when the backlog is out; nil when nothing is under way
-	moved    chan struct{} // closed at every progress
-	behind   bool          // waiting for the reader was in vain, and it did not catch up since
+	idle     chan struct{} // closed when the backlog is written; nil when nothing is pending
+	moved    chan struct{} // closed at each progress
+	behind   bool          // a wait for the reader timed out, and it has not caught up since
 	stuck    bool          // nothing moved although the backlog is full
 	lost     int           // lines
-	tornLine bool          // the last line that went out has no end
+	tornLine bool          // the last line written has no newline
 	failed   bool          // the last write
 	told     bool          // OnError was called
 }
 
-// NewStream makes a Stream over w, such as os.Stdout. Programs that write to one call OutliveReaders too.
+// NewStream returns a Stream over w, such as os.Stdout. Programs that use it should also call OutliveReaders.
 func NewStream(w io.Writer) *Stream { return &Stream{w: w} }
 
-// piece is what goes to the reader at once: a pipe takes so much in one go, so a slow reader is seen to move.
+// piece is the size of one write: a pipe accepts that much at once, so progress of a slow reader is visible.
 const piece = 4096
 
-// Write never fails.
+// Write implements io.Writer. It never fails.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +65,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush waits for the reader to take what was kept for it, as long as it moves every now and then. It says whether all is out; bytes that were
-// dropped are not counted.
+// Flush waits for the reader to take the buffered bytes, as long as some are taken within patience. It reports whether all were written; dropped bytes
+// are not counted.
 func (s *Stream) Flush(patience time.Duration, cancel <-chan struct{}) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,23 +90,23 @@ func (s *Stream) Flush(patience time.Duration, cancel <-chan struct{}) bool {
 	return true
 }
 
-// room waits until n bytes fit, as long as the reader moves.
+// room waits until n bytes fit, as long as the reader makes progress.
 func (s *Stream) room(n int) {
 	for len(s.backlog) > 0 && len(s.backlog)+n > s.keep() && !s.stuck {
 		s.stuck = !s.await(s.moved)
 	}
 }
 
-// note says how many lines were dropped, between lines of others.
+// note appends the number of dropped lines, on a line of its own.
 func (s *Stream) note() {
 	if len(s.backlog) > 0 && s.backlog[len(s.backlog)-1] != '\n' || len(s.backlog) == 0 && s.tornLine {
 		s.backlog = append(s.backlog, '\n')
 	}
-	s.backlog = fmt.Appendf(s.backlog, "[%d lines were dropped: nobody read them, or they could not be written]\n", s.lost)
+	s.backlog = fmt.Appendf(s.backlog, "[%d lines were dropped: they were not read, or could not be written]\n", s.lost)
 	s.lost = 0
 }
 
-// await waits for a channel without the lock, up to Patience.
+// await waits up to Patience for a channel, without holding the lock.
 func (s *Stream) await(c <-chan struct{}) bool {
 	patience := s.Patience
 	if patience <= 0 {
@@ -130,7 +131,7 @@ func (s *Stream) keep() int {
 	return 1 << 20
 }
 
-// run writes the backlog out. It is the only goroutine that a reader can block.
+// run writes the backlog. It is the only goroutine that a reader can block.
 func (s *Stream) run() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +146,7 @@ func (s *Stream) run() {
 	s.idle, s.behind, s.backlog = nil, false, nil
 }
 
-// done takes n written bytes, or lost ones, off the backlog.
+// done removes n bytes, written or lost, from the backlog.
 func (s *Stream) done(n int, err error) {
 	if err != nil {
 		s.lost += max(1, bytes.Count(s.backlog[:n], []byte{'\n'}))
@@ -164,9 +165,9 @@ func (s *Stream) done(n int, err error) {
 	s.moved = make(chan struct{})
 }
 
-// OutliveReaders keeps this process alive when it writes to a pipe that nobody reads any more; such a write then is an error and no more. Without it Go ends
-// a process that does so on stdout or stderr (SIGPIPE), which is right for a command like ls, and costs a training run its work.
+// OutliveReaders keeps this process alive when it writes to a pipe without a reader; the write then only returns an error. By default, Go ends
+// a process that does so on stdout or stderr (SIGPIPE), which is right for a command like ls but would lose the work of a training run.
 func OutliveReaders() {
-	// Not signal.Ignore, which programs that are started from here would inherit.
+	// Not signal.Ignore, which child processes would inherit.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }

@@ -77,12 +77,12 @@ func TestStreamWithStalledReader(t *testing.T) {
 		fmt.Fprintf(s, "line %02d..\n", i) // 10 bytes
 	}
 	if s.Flush(time.Millisecond, nil) {
-		t.Error("flushed what nobody read")
+		t.Error("flushed although nothing was read")
 	}
 	cancel := make(chan struct{})
 	close(cancel)
 	if s.Flush(time.Hour, cancel) {
-		t.Error("flushed what nobody read")
+		t.Error("flushed although nothing was read")
 	}
 	g.set(true, nil)
 	if !s.Flush(time.Minute, nil) {
@@ -94,7 +94,7 @@ func TestStreamWithStalledReader(t *testing.T) {
 	for i := range 10 {
 		want += fmt.Sprintf("line %02d..\n", i)
 	}
-	want += "[40 lines were dropped: nobody read them, or they could not be written]\nagain\n"
+	want += "[40 lines were dropped: they were not read, or could not be written]\nagain\n"
 	if got := g.String(); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -117,7 +117,7 @@ func TestStreamWithFullDisk(t *testing.T) {
 	g.set(true, nil)
 	fmt.Fprintln(s, "first")
 	fmt.Fprintln(s, "second")
-	if got := g.String(); got != "no endfirst\n[3 lines were dropped: nobody read them, or they could not be written]\nsecond\n" {
+	if got := g.String(); got != "no endfirst\n[3 lines were dropped: they were not read, or could not be written]\nsecond\n" {
 		t.Errorf("got %q", got)
 	}
 	if len(tell) > 0 || !errors.Is(told[0], syscall.ENOSPC) {

@@ -16,25 +16,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultGrace is how long ranks may take to end after they were asked to.
+// DefaultGrace is how long ranks may take to end after a stop request.
 const DefaultGrace = 30 * time.Second
 
-// settle is how long the cause of a secondary failure may take to show itself.
+// settle is how long to wait for the cause of a secondary failure to become visible.
 const settle = 500 * time.Millisecond
 
-// Job says what to start on this machine. Argv and Ranks must be given.
+// Job describes what to start on this machine. Argv and Ranks are required.
 type Job struct {
 	Argv  []string // program and its arguments, the same for every rank
-	Env   []string // base environment as NAME=value; nil is this process's
+	Env   []string // base environment as NAME=value; nil means that of this process
 	Ranks int
-	JobID string        // common name of the ranks; "" makes one up
-	Grace time.Duration // from asking ranks to end until killing them; 0 is DefaultGrace
-	NoPin bool          // do not bind ranks to cores of their own
+	JobID string        // common to all ranks; "" generates one
+	Grace time.Duration // from a stop request to the kill; 0 means DefaultGrace
+	NoPin bool          // do not bind each rank to its own cores
 
-	Stdout, Stderr io.Writer // nil is this process's
+	Stdout, Stderr io.Writer // nil means those of this process
 
-	started func(rank, pid int) // tells tests
-	apart   time.Duration       // between two requests that count as two
+	started func(rank, pid int) // for tests
+	apart   time.Duration       // least time between two requests that count as two
 }
 
 func (j *Job) fill() error {
@@ -42,7 +42,7 @@ func (j *Job) fill() error {
 		return WithCode(ExitUsage, errors.New("launch: no program to start"))
 	}
 	if j.Ranks < 1 || j.Ranks > 4096 {
-		return WithCode(ExitUsage, fmt.Errorf("launch: cannot start %d ranks\nhint: a number from 1 to 4096", j.Ranks))
+		return WithCode(ExitUsage, fmt.Errorf("launch: cannot start %d ranks\nhint: use a number from 1 to 4096", j.Ranks))
 	}
 	if j.Env == nil {
 		j.Env = os.Environ()
@@ -66,9 +66,9 @@ func (j *Job) fill() error {
 	return nil
 }
 
-// Supervise starts the ranks of a job and returns when all of them are gone: nil when each exited with 0, *StoppedError when they
-// ended on request, *Failure when one failed. It takes over TERM, INT, QUIT, USR1, USR2, HUP, TSTP and CONT of this process meanwhile, and PIPE for
-// good (OutliveReaders). Cancelling ctx is like sending TERM.
+// Supervise starts the ranks of a job and returns when all have ended: nil if each exited with 0, *StoppedError if they
+// ended on request, *Failure if one failed. Until then it handles TERM, INT, QUIT, USR1, USR2, HUP, TSTP and CONT of this process; it changes PIPE
+// permanently (OutliveReaders). Cancelling ctx is like sending TERM.
 func Supervise(ctx context.Context, j Job) error {
 	if err := j.fill(); err != nil {
 		return err
@@ -77,13 +77,13 @@ func Supervise(ctx context.Context, j Job) error {
 	s := &supervisor{Job: j, begin: time.Now(), exits: make(chan Outcome, j.Ranks), console: newConsole(j.Stdout, j.Stderr)}
 	s.host, _ = os.Hostname()
 	if g, err := newGuard(); err != nil {
-		s.console.say("no guard: %v; were this process killed by SIGKILL, children of the ranks would stay", err)
+		s.console.say("no guard process: %v; if this process is killed by SIGKILL, children of the ranks will survive", err)
 	} else {
 		s.guard = g
 		defer g.dismiss()
 	}
 
-	// Before the first rank starts, so that no signal falls into a gap.
+	// Before the first rank starts, so that no signal is missed.
 	sigs := make(chan os.Signal, 16)
 	signal.Notify(sigs, wanted()...)
 	defer signal.Stop(sigs)
@@ -96,7 +96,7 @@ func Supervise(ctx context.Context, j Job) error {
 	}
 	s.watch(ctx, sigs)
 	s.sweep()
-	// The ranks are gone. The last lines wait for their reader unless somebody is in a hurry.
+	// The ranks are gone. Wait for the reader to take the last lines, unless a signal arrives.
 	hurry := make(chan struct{})
 	go func() {
 		select {
@@ -109,10 +109,10 @@ func Supervise(ctx context.Context, j Job) error {
 	return s.result()
 }
 
-// closedChan is ready at once.
+// closedChan is already closed.
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// supervisor is a running job. All fields but those of the ranks are used by the goroutine of Supervise only.
+// supervisor is a running job. Only the goroutine of Supervise uses its fields, except those of the ranks.
 type supervisor struct {
 	Job
 	begin   time.Time
@@ -126,23 +126,23 @@ type supervisor struct {
 	exits   chan Outcome
 
 	ended    []Outcome
-	asked    syscall.Signal // the last signal that asked the ranks to end
-	byUser   syscall.Signal // the user's request, 0 when a failure was the reason
-	requests int            // signals of the user that counted
-	last     time.Time      // the latest of them
-	pressed  bool           // the ranks were asked again when the grace time was over
+	asked    syscall.Signal // the last signal that requested the ranks to end
+	byUser   syscall.Signal // the user's request; 0 if a failure was the reason
+	requests int            // stop requests of the user
+	last     time.Time      // time of the latest request
+	pressed  bool           // a second request was sent because the grace period expired
 	killed   bool
 	saved    bool             // a rank was busy when the deadline passed
-	deadline <-chan time.Time // then overdue
-	due      time.Time        // when that is
-	settled  <-chan time.Time // then ranks are asked to end after a secondary failure
+	deadline <-chan time.Time // when it fires: overdue
+	due      time.Time        // when deadline fires
+	settled  <-chan time.Time // when it fires, the ranks are asked to end after a secondary failure
 }
 
 // rank is one started process.
 type rank struct {
 	cmd  *exec.Cmd
 	tail tail
-	said records // about its failure
+	said records // failure records
 	gone bool
 	pipe []*os.File // read ends
 }
@@ -163,7 +163,7 @@ func (s *supervisor) reap(i int, r *rank) Outcome {
 	return o
 }
 
-// watch passes signals on and takes note of ends until no rank is left.
+// watch forwards signals and records exits until no rank is left.
 func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 	cancelled := ctx.Done()
 	for len(s.ended) < s.Ranks {
@@ -187,7 +187,7 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 	}
 }
 
-// result turns the ends of all ranks into one error.
+// result combines the outcomes of all ranks into one error.
 func (s *supervisor) result() error {
 	for i := range s.ended {
 		o := &s.ended[i]

@@ -279,7 +279,8 @@ func TestSuperviseDeafRankIsKilled(t *testing.T) {
 	if !strings.Contains(errs, "rank 0 is still running 300ms after") {
 		t.Errorf("nothing said about the kill: %s", errs)
 	}
-	if msg := err.Error(); !strings.Contains(msg, "rank 0 was then killed with SIGKILL by the launcher") || !strings.Contains(msg, "  | boom\nlaunch: rank 0") {
+	if msg := err.Error(); !strings.Contains(msg, "rank 0 was then killed with SIGKILL by the launcher") ||
+		!strings.Contains(msg, "  | boom\nlaunch: rank 0") {
 		t.Errorf("wrong report:\n%s", msg)
 	}
 }
@@ -306,7 +307,8 @@ func TestSuperviseNamesTheRankWithTheReason(t *testing.T) {
 	}
 	lines := strings.Split(err.Error(), "\n")
 	last := lines[len(lines)-1]
-	if !strings.HasPrefix(last, "launch: rank 0 failed first: exit code 74 (storage)") || !strings.HasSuffix(last, ": write model.safetensors: no space left on device") {
+	if !strings.HasPrefix(last, "launch: rank 0 failed first: exit code 74 (storage)") ||
+		!strings.HasSuffix(last, ": write model.safetensors: no space left on device") {
 		t.Errorf("the reason is not the last line:\n%s", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// alive names the ranks that still run.
+// alive names the ranks that are still running.
 func (s *supervisor) alive() string {
 	var left []string
 	for i, r := range s.ranks {
@@ -21,7 +21,7 @@ func (s *supervisor) alive() string {
 	return "ranks " + strings.Join(left, ", ") + " are"
 }
 
-// busy names a rank that does what must not be cut short; "" when there is none.
+// busy names a rank whose work must not be interrupted, or returns "".
 func (s *supervisor) busy() string {
 	for i, r := range s.ranks {
 		if what := r.said.doing(); what != "" && !r.gone {
@@ -31,7 +31,7 @@ func (s *supervisor) busy() string {
 	return ""
 }
 
-// sweep makes sure that nothing of the job is left, also no child of a rank, and that all output is out.
+// sweep kills whatever is left of the job, including children of ranks, and waits for the remaining output.
 func (s *supervisor) sweep() {
 	until := time.Now().Add(2 * time.Second)
 	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil && groupRuns(s.pgid) {
@@ -44,7 +44,7 @@ func (s *supervisor) sweep() {
 	s.drain()
 }
 
-// drain waits for the last output. Pipes may be held open by a process that left the group; it is not waited for long, unless it writes.
+// drain waits for the last output. A process that left the group may hold pipes open; drain does not wait for it long unless it writes.
 func (s *supervisor) drain() {
 	done := make(chan struct{})
 	go func() { s.pumps.Wait(); close(done) }()

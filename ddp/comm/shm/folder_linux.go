@@ -68,7 +68,13 @@ func private(fd int, path string, kind uint32) error {
 	case st.Mode&unix.S_IFMT != kind:
 		return fmt.Errorf("%s is not what gotrain makes there (mode %o)\nhint: remove it", path, st.Mode)
 	case st.Uid != uint32(os.Geteuid()):
-		return fmt.Errorf("%s belongs to user %d, this rank runs as user %d\nhint: all ranks of a job must run as one user; if none of them runs as %d, have the file removed", path, st.Uid, os.Geteuid(), st.Uid)
+		return fmt.Errorf(
+			"%s belongs to user %d, this rank runs as user %d\nhint: all ranks of a job must run as one user; if none of them runs as %d, have the file removed",
+			path,
+			st.Uid,
+			os.Geteuid(),
+			st.Uid,
+		)
 	case st.Mode&0o077 != 0:
 		return fmt.Errorf("others than user %d may open %s (mode %o)\nhint: remove it", st.Uid, path, st.Mode&0o777)
 	case kind == unix.S_IFREG && st.Nlink > 1:

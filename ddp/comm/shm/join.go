@@ -278,9 +278,20 @@ func spaceError(fd int, want int64, err error) error {
 		return fmt.Errorf("reserving %d bytes: %w", want, err)
 	}
 	if free, total := room(fd); total > 0 {
-		return fmt.Errorf("no shared memory for %d bytes (%d of %d bytes are free in /dev/shm): %w\nhint: give the container more (docker run --shm-size=2g; Kubernetes: an emptyDir of medium Memory at /dev/shm)", want, free, total, err)
+		return fmt.Errorf(
+			"no shared memory for %d bytes (%d of %d bytes are free in /dev/shm): %w\n"+
+				"hint: give the container more (docker run --shm-size=2g; Kubernetes: an emptyDir of medium Memory at /dev/shm)",
+			want,
+			free,
+			total,
+			err,
+		)
 	}
-	return fmt.Errorf("no shared memory for %d bytes: %w\nhint: the machine or the container's memory limit is too small; smaller models or fewer ranks fit", want, err)
+	return fmt.Errorf(
+		"no shared memory for %d bytes: %w\nhint: raise the memory limit of the container, or use a smaller model or fewer ranks",
+		want,
+		err,
+	)
 }
 
 // sign writes a random number at the beginning of the heap, by which ranks make sure that they opened the right file.

@@ -21,9 +21,10 @@ import (
 //	sleep while count == g          if sleepers > 0 and all flags are there:
 //	                                   count++, wake all
 //
-// All accesses but the publisher's store are sequentially consistent atomics; the fence makes up for that one. If the publisher sees sleepers == 0, the sleeper's look at the flags comes later and sees
-// the publisher's. If two ranks publish last at the same time, at least one of them sees all flags. Only the last to arrive wakes, so a
-// round of w ranks costs one system call to wake and w-1 to sleep. Sleep is cut in slices, in which the sleeper looks for trouble.
+// All accesses but the publisher's store are sequentially consistent atomics; the fence makes up for that one. If the publisher sees
+// sleepers == 0, the sleeper's look at the flags comes later and sees the publisher's. If two ranks publish last at the same time, at least
+// one of them sees all flags. Only the last to arrive wakes, so a round of w ranks costs one system call to wake and w-1 to sleep. Sleep is
+// cut in slices, in which the sleeper looks for trouble.
 
 const (
 	slice    = 50 * time.Millisecond  // longest sleep between looks for trouble
