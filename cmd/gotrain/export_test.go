@@ -171,7 +171,7 @@ func TestExportByRecipe(t *testing.T) {
 	}
 	saveStories(t, filepath.Join(dir, "other"), false, "[model]\nname = \"resnet\"\n[run]\nsteps = 1\n[data]\nkind = \"synthetic\"\n")
 	if _, errs, code = cli(t, "export", "--from", filepath.Join(dir, "other"), "--to", filepath.Join(dir, "x"), "--format", "hf"); code != launch.ExitNoInput ||
-		!strings.Contains(errs, "model.name = \"resnet\" is no llama") {
+		!strings.Contains(errs, "model.name = \"resnet\" is not a llama") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 }
