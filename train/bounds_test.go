@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// mislabelled gives one sample a label that no class has.
+// mislabelled gives one sample a label outside the classes.
 type mislabelled struct {
 	data.Source
 	at    int
@@ -29,7 +29,7 @@ func (s mislabelled) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte
 
 func (s mislabelled) Path(i int) string { return fmt.Sprintf("/pictures/%d.jpg", i) }
 
-// A label outside the classes names the sample and its file, in training and in evaluation; one that does not count is none.
+// A label outside the classes is an error that names the sample and its file, in training and in evaluation; the ignore label is not.
 func TestLabelOutsideTheClassesNamesTheSample(t *testing.T) {
 	good := images(t, 32)
 	run := func(src, eval data.Source) error {
@@ -56,7 +56,7 @@ func TestLabelOutsideTheClassesNamesTheSample(t *testing.T) {
 	}
 }
 
-// A field that the batch does not have is told with those that it has.
+// The error for a missing field lists the fields of the batch.
 func TestWrongFieldOfABatch(t *testing.T) {
 	for what, model := range map[string]Model{
 		"input": func(b *graph.Builder, in Inputs) Outputs {

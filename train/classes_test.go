@@ -15,7 +15,7 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// labelled gives a source names of classes.
+// labelled adds class names to a source.
 type labelled struct {
 	data.Source
 	classes []string
@@ -29,7 +29,7 @@ func withClasses(t *testing.T, classes ...string) Option {
 	}
 }
 
-// A model that was trained on cat, dog and owl goes on with these, in this order, or not at all.
+// A model trained on cat, dog and owl resumes with exactly these classes in this order, or not at all.
 func TestResumeWithOtherClasses(t *testing.T) {
 	dir := t.TempDir()
 	run := func(o ...Option) error {
@@ -59,7 +59,7 @@ func TestResumeWithOtherClasses(t *testing.T) {
 	}
 }
 
-// An evaluation with the classes in another order is refused, whichever way the checkpoint is given; one without the last classes is the same labels.
+// An evaluation with the classes in another order is refused, however the checkpoint is given; omitting the last classes keeps all labels.
 func TestEvaluateWithOtherClasses(t *testing.T) {
 	dir := t.TempDir()
 	if _, errs := together(t, 1, func(int) []Option { return append(small(t, dir, 2), withClasses(t, "cat", "dog", "owl", "pig")) }, nil); errs[0] != nil {
@@ -67,7 +67,8 @@ func TestEvaluateWithOtherClasses(t *testing.T) {
 	}
 	ck := filepath.Join(dir, "step-00000002")
 	was, err := ClassesOf(ck)
-	if file, e := ClassesOf(filepath.Join(ck, checkpoint.ModelFile)); err != nil || e != nil || strings.Join(was, " ") != "cat dog owl pig" || len(file) != len(was) {
+	if file, e := ClassesOf(filepath.Join(ck, checkpoint.ModelFile)); err != nil || e != nil ||
+		strings.Join(was, " ") != "cat dog owl pig" || len(file) != len(was) {
 		t.Fatal(was, file, err, e)
 	}
 	for way, from := range map[string]Option{
@@ -125,7 +126,7 @@ func TestHeldOutSamplesHaveTheClassesOfTraining(t *testing.T) {
 	}
 }
 
-// The state of a checkpoint is read without its tensors, and is not believed where it was changed.
+// The state of a checkpoint is read without its tensors, and rejected if it was changed.
 func TestClassesOfDamagedCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	if _, errs := together(t, 1, func(int) []Option { return append(small(t, dir, 2), withClasses(t, "cat", "dog", "owl", "pig")) }, nil); errs[0] != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gotrain/gotrain/optim"
 )
 
-// TestCloseUnderARunningKernel closes a trainer, and the group behind it, while the device is at work and cannot be stopped. What it writes then must
-// still be there: gradients are memory of the transport, and a write after it was unmapped ends the process.
+// TestCloseUnderARunningKernel closes a trainer, and the group behind it, while the device is busy and cannot be stopped. The memory that it then
+// writes must still exist: gradients are memory of the transport, and a write after unmapping ends the process.
 func TestCloseUnderARunningKernel(t *testing.T) {
 	group, err := shm.NewLocal(2)
 	if err != nil {

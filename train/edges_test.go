@@ -23,7 +23,7 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// together runs several ranks in this process and returns what each one came to. Nobody may hang.
+// together runs several ranks in this process and returns each one's result. None may hang.
 func together(t *testing.T, ranks int, opts func(rank int) []Option, after func(tr *Trainer, rank, step int)) ([]Result, []error) {
 	t.Helper()
 	comms := []comm.Communicator{nil}
@@ -69,7 +69,7 @@ func small(t *testing.T, dir string, steps int) []Option {
 		WithOptimizer(optim.Default(optim.SGD, 1e-3)), WithSeed(11), WithCheckpoints(dir, 4)}
 }
 
-// A request in the last step ends the run before its evaluation; the next run makes up for it, and one more has nothing left to do.
+// A request in the last step ends the run before its evaluation; the next run does the evaluation, and a third has nothing left to do.
 func TestStoppedInTheLastStep(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		dir := t.TempDir()
@@ -96,7 +96,7 @@ func TestStoppedInTheLastStep(t *testing.T) {
 	}
 }
 
-// A finished run does nothing when it is started again, and goes on when it is made longer, also on another number of ranks.
+// A finished run does nothing when started again, and continues when made longer, also on another number of ranks.
 func TestFinishedRunGoesOnWhenMadeLonger(t *testing.T) {
 	for _, change := range [][2]int{{1, 1}, {1, 2}, {2, 1}, {2, 2}} {
 		dir := t.TempDir()
@@ -125,7 +125,7 @@ func TestFinishedRunGoesOnWhenMadeLonger(t *testing.T) {
 }
 
 func TestNonFiniteLossEndsAllRanks(t *testing.T) {
-	for _, accumulate := range []int{1, 5} { // with 5 the loader has to have batches back within a step
+	for _, accumulate := range []int{1, 5} { // with 5, batches must return to the loader within a step
 		_, errs := together(t, 2, func(int) []Option {
 			return []Option{WithModel(mlp), WithData(poisoned{noise(t, 80), 37}, 4), WithAccumulate(accumulate), WithSteps(50), WithLR(0.1),
 				WithOptimizer(optim.Default(optim.SGD, 0)), WithDevice("ref", 1)}
@@ -161,9 +161,9 @@ func (u unreadable) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte)
 	return u.Source.Load(ctx, r, i, dst)
 }
 
-// Whatever one rank fails at, the others end too, and soon.
+// Whatever error one rank has, the others end too, and soon.
 func TestOneFailingRankEndsAll(t *testing.T) {
-	full := func(t *testing.T) string { // a directory that nobody can write to, root included
+	full := func(t *testing.T) string { // a directory to which nobody can write, not even root
 		path := filepath.Join(t.TempDir(), "file")
 		if err := os.WriteFile(path, nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -175,7 +175,7 @@ func TestOneFailingRankEndsAll(t *testing.T) {
 		opts func(t *testing.T, rank int) []Option
 		want string
 		code int // of all ranks, 0: any
-		fail int // the rank that fails, whom the other blames; -1: both fail
+		fail int // the rank that fails, blamed by the other; -1: both fail
 	}{
 		{"weights to start from", func(t *testing.T, rank int) []Option {
 			return []Option{func(c *Config) { c.InitFrom = []string{"", "/nowhere.safetensors"}[rank] }}
@@ -220,7 +220,7 @@ func TestOneFailingRankEndsAll(t *testing.T) {
 	}
 }
 
-// Trouble with storage on the way is no reason to end; weights that are no numbers are never written.
+// A storage failure during training does not end the run; non-finite weights are never written.
 func TestBrokenWeightsAreNotSaved(t *testing.T) {
 	dir := t.TempDir()
 	_, errs := together(t, 1, func(int) []Option {
@@ -242,12 +242,12 @@ func TestBrokenWeightsAreNotSaved(t *testing.T) {
 	}
 }
 
-// blowUp is a rate that ruins the weights in step 3, whose loss is still a number.
+// blowUp is a learning rate that ruins the weights in step 3, whose loss is still finite.
 type blowUp struct{}
 
 func (blowUp) LR(step int) float64 {
 	if step == 2 {
-		return 1e38 * 1e3 // more than float32 holds
+		return 1e38 * 1e3 // larger than any float32
 	}
 	return 0.01
 }
@@ -257,7 +257,7 @@ func mlpImage(b *graph.Builder, in Inputs) Outputs {
 	return Outputs{Loss: loss, Count: n}
 }
 
-// A frozen parameter and one that the loss does not reach stay as they are, and are saved.
+// A frozen parameter and one that the loss does not reach are not changed, and are saved.
 func TestFrozenAndUnreachedParametersStay(t *testing.T) {
 	model := func(b *graph.Builder, in Inputs) Outputs {
 		b.Param("spare", []int{3}, graph.Fixed(7))
@@ -292,7 +292,7 @@ func TestFrozenAndUnreachedParametersStay(t *testing.T) {
 	}
 }
 
-// Networks for training and evaluation that do not fit each other are an error that names the parameter.
+// Mismatched training and evaluation networks are an error that names the parameter.
 func TestEvaluationNetworkMustFit(t *testing.T) {
 	for name, width := range map[string]func(training bool) int{
 		"shape": func(training bool) int { return map[bool]int{true: 8, false: 16}[training] },
@@ -348,10 +348,10 @@ func TestSummaryPrintsTheProgram(t *testing.T) {
 	}
 }
 
-// Epochs end where the data's do, also when a step does not end with them.
+// Epochs end where those of the data do, even within a step.
 func TestEveryEpochWithAccumulation(t *testing.T) {
 	evals := 0
-	src := noise(t, 40) // 5 batches of 8 an epoch, 2 a step: epochs end in steps 3, 5, 8, 10
+	src := noise(t, 40) // 5 batches of 8 per epoch, 2 per step: epochs end in steps 3, 5, 8, 10
 	tr, err := New(WithModel(mlp), WithData(src, 8), WithAccumulate(2), WithEval(src, -1), WithSteps(12), WithLR(0.01), WithDevice("ref", 1),
 		WithOptimizer(optim.Default(optim.SGD, 0)), WithSinks(evalCounter{&evals}))
 	if err != nil {

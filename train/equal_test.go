@@ -28,8 +28,8 @@ func (l *losses) Emit(e telemetry.Event) error {
 }
 func (l *losses) Close() error { return nil }
 
-// convnet has all that makes equality hard but batch statistics, which differ by design between divisions of a batch: convolution,
-// bias, dropout-free, a weight used twice.
+// convnet has everything that makes equality hard except batch statistics, which differ by design between divisions of a batch: convolution, bias, a
+// weight used twice.
 func convnet(b *graph.Builder, in Inputs) Outputs {
 	x := nn.Conv2D{Out: 8, Kernel: 3, Pad: 1, Bias: true}.Apply(b, "conv1", in["image"])
 	x = b.Relu(x)
@@ -52,7 +52,7 @@ func images(t testing.TB, n int) data.Source {
 	return tinted{src}
 }
 
-// tinted adds to each channel what tells the class, so that a small network learns it in a few steps.
+// tinted adds a class-specific value to each channel, so that a small network learns the classes in a few steps.
 type tinted struct{ data.Source }
 
 func (s tinted) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) error {
@@ -125,7 +125,7 @@ func division(t testing.TB, src data.Source, ranks, accumulate int, bucketMB flo
 const divisionBound = 2e-5
 
 func TestLossIsTheSameForEveryDivision(t *testing.T) {
-	src := images(t, 96) // whole batches: what is left over at the end of an epoch is by micro-batch, not by step
+	src := images(t, 96) // whole batches, because the rest at the end of an epoch depends on the micro-batch, not on the step
 	want := runRanks(t, 1, func(int) []Option { return division(t, src, 1, 1, 25) })
 	if len(want) != 12 || want[11] > want[0]-0.2 {
 		t.Fatalf("the reference does not learn: %v", want)

@@ -18,7 +18,7 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// evaluateOn evaluates the first weights of a run on several ranks in this process.
+// evaluateOn evaluates the initial weights of a run on several ranks in this process.
 func evaluateOn(t *testing.T, ranks int, opts ...Option) ([]map[string]float64, []error) {
 	t.Helper()
 	comms := []comm.Communicator{nil}
@@ -49,7 +49,8 @@ func evaluateOn(t *testing.T, ranks int, opts ...Option) ([]map[string]float64, 
 	return out, errs
 }
 
-// A rank without a held-out sample, because there are fewer than ranks or because all of its own were skipped, counts nothing and takes part in all else.
+// A rank without held-out samples, because there are fewer samples than ranks or all of its own were skipped, counts nothing and takes part in
+// everything else.
 func TestRankWithoutHeldOutSamples(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -82,7 +83,7 @@ func TestRankWithoutHeldOutSamples(t *testing.T) {
 	}
 }
 
-// evals records the steps after which there were evaluations, and what they came to.
+// evals records the steps after which evaluations ran, and their results.
 type evals struct{ at map[int64]float64 }
 
 func (e *evals) Emit(ev telemetry.Event) error {
@@ -93,11 +94,11 @@ func (e *evals) Emit(ev telemetry.Event) error {
 }
 func (*evals) Close() error { return nil }
 
-// An evaluation that fails costs no training: the step is saved, the error names the checkpoint and keeps its exit code, and the next run begins with the
-// evaluation that is owed. Losses and evaluations are those of a run in which nothing failed, whether a checkpoint was due at that step or not.
+// A failed evaluation loses no training: the step is saved, the error names the checkpoint and keeps its exit code, and the next run begins with the
+// evaluation still due. Losses and evaluations equal those of a run without failure, whether a checkpoint was due at that step or not.
 func TestFailedEvaluationKeepsTheTraining(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
-		for _, every := range []int{3, 100} { // checkpoints: due at the step of the evaluation, or only at the end
+		for _, every := range []int{3, 100} { // checkpoints: at the step of the evaluation, or only at the end
 			dir := t.TempDir()
 			run := func(dir string, held data.Source) (losses, evals, []error) {
 				l, e := losses{}, evals{map[int64]float64{}}
@@ -151,14 +152,14 @@ func TestFailedEvaluationKeepsTheTraining(t *testing.T) {
 	}
 }
 
-// coded gives errors of the source an exit code.
+// coded gives source errors an exit code.
 type coded struct{ data.Source }
 
 func (c coded) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) error {
 	return launch.WithCode(launch.ExitNoInput, c.Source.Load(ctx, r, i, dst))
 }
 
-// A loss of held-out samples that is not finite is an error of numerics that names where; the checkpoint of the step stays.
+// A non-finite held-out loss is a numerics error that names the place; the checkpoint of the step stays.
 func TestNonFiniteEvaluation(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		dir := t.TempDir()

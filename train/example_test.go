@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// A linear classifier learns four kinds of noise by heart.
+// A linear classifier memorises four kinds of noise.
 func Example() {
 	noise, err := data.NewSynthetic(1, 64, 4, 1, 4, 4) // 64 samples of 4 classes, images of 1 × 4 × 4
 	if err != nil {

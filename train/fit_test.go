@@ -23,7 +23,7 @@ func wider(b *graph.Builder, in Inputs) Outputs {
 	return bnNet(b, in)
 }
 
-// Weights of a larger model are no weights of this one, whichever way they come in: to start from, to resume from, to evaluate.
+// Weights of a larger model are rejected everywhere: as initial weights, on resume and in an evaluation.
 func TestSurplusTensorsAreAnError(t *testing.T) {
 	dir := t.TempDir()
 	run := func(o ...Option) error {
@@ -82,7 +82,7 @@ func TestSurplusTensorsAreAnError(t *testing.T) {
 	}
 }
 
-// The state of an optimizer that the run does not have is not dropped in silence.
+// Optimizer state that the run does not have is not dropped silently.
 func TestSurplusOptimizerStateIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	plain := optim.Default(optim.SGD, 0)
@@ -101,7 +101,7 @@ func TestSurplusOptimizerStateIsAnError(t *testing.T) {
 
 func noCheckpoints(c *Config) { c.SaveDir, c.SaveEvery = "", 0 }
 
-// What PyTorch keeps beside the parameters is no surplus.
+// Buffers that PyTorch stores with the parameters are not surplus.
 func TestCountsOfBatchesAreNoSurplus(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.safetensors")
 	tr, err := New(append(small(t, "", 1), noCheckpoints)...)
@@ -147,7 +147,8 @@ func TestPatternsOfNames(t *testing.T) {
 			t.Errorf("%q, %q: %v", c.pattern, c.name, got)
 		}
 	}
-	if _, err := New(append(small(t, "", 1), noCheckpoints, func(c *Config) { c.InitIgnore = []string{"[a"} })...); err == nil || !strings.Contains(err.Error(), "[a") {
+	if _, err := New(append(small(t, "", 1), noCheckpoints, func(c *Config) { c.InitIgnore = []string{"[a"} })...); err == nil ||
+		!strings.Contains(err.Error(), "[a") {
 		t.Error(err)
 	}
 }

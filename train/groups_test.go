@@ -15,7 +15,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// grouped is a network of three layers, of which the model itself puts a bias into a group.
+// grouped is a network of three layers; the model itself puts a bias into a group.
 func grouped(b *graph.Builder, in Inputs) Outputs {
 	x := nn.Linear{Out: 16}.Apply(b, "body.one", b.Flatten(in["image"]))
 	x = nn.Linear{Out: 16}.Apply(b, "body.two", b.Relu(x))
@@ -30,7 +30,7 @@ func under(prefix string) func(string) bool {
 
 func ptr(v float64) *float64 { return &v }
 
-// threeGroups trains the head fast, with a decay of its own, and the shift slowly, and not the first layer.
+// threeGroups trains the head fast with its own decay, the shift slowly, and the first layer not at all.
 func threeGroups() Option {
 	return WithGroups(
 		ParamGroup{Name: "stem", Match: under("body.one."), Frozen: true},
@@ -68,7 +68,7 @@ func groupRun(t *testing.T, ranks, accumulate int, bucketMB float64, o optim.Con
 	return append(opts, WithModel(grouped), WithOptimizer(o))
 }
 
-// One step of plain SGD is w - lr·factor·(g + decay·w), so a step without groups and without decay tells the gradient, and from it every group's step follows.
+// One step of plain SGD is w - lr·factor·(g + decay·w), so a step without groups and decay gives the gradient, from which every group's step follows.
 func TestGroupsStepAsTheirFormula(t *testing.T) {
 	const lr, decay = 0.1, 0.05
 	sgd := func(decay float64) optim.Config {
@@ -99,7 +99,7 @@ func TestGroupsStepAsTheirFormula(t *testing.T) {
 	}
 }
 
-// Groups that change nothing change no bit, and the order of a bucket does not matter to any rule.
+// Groups that change no setting change no bit, and no rule depends on the order within a bucket.
 func TestGroupsOfTheSameNumbersChangeNoBit(t *testing.T) {
 	for _, rule := range optim.Rules() {
 		o := optim.Default(rule, 0.01)
@@ -141,7 +141,7 @@ func TestGroupsAreTheSameForEveryDivision(t *testing.T) {
 	}
 }
 
-// A run with groups that is stopped and resumed has the weights of one that was not, bit by bit.
+// A run with groups that is stopped and resumed has, bit by bit, the weights of an uninterrupted one.
 func TestGroupsResumeBitEqual(t *testing.T) {
 	adam := optim.Default(optim.AdamW, 0.05)
 	opts := func(dir string) func(int) []Option {
@@ -153,8 +153,8 @@ func TestGroupsResumeBitEqual(t *testing.T) {
 	runRanks(t, 2, opts(whole))
 	runRanksStop(t, 2, opts(parts), 3)
 	runRanks(t, 2, opts(parts))
-	want, got := readWeights(t, filepath.Join(whole, "step-00000008", checkpoint.ModelFile)), readWeights(t, filepath.Join(parts, "step-00000008",
-		checkpoint.ModelFile))
+	want, got := readWeights(t, filepath.Join(whole, "step-00000008", checkpoint.ModelFile)),
+		readWeights(t, filepath.Join(parts, "step-00000008", checkpoint.ModelFile))
 	for name := range want {
 		for i := range want[name] {
 			if want[name][i] != got[name][i] {
@@ -174,7 +174,7 @@ func TestGroupsResumeBitEqual(t *testing.T) {
 	}
 }
 
-// Freezing the first layers takes their backward pass out of the plan: neither their gradients nor those of what lies between are made.
+// Freezing the first layers removes their backward pass from the plan: neither their gradients nor those in between are computed.
 func TestFrozenGroupHasNoBackwardWork(t *testing.T) {
 	steps := func(groups ...ParamGroup) (n int, params []string) {
 		tr, err := New(append(groupRun(t, 1, 1, 25, optim.Default(optim.SGD, 0)), WithGroups(groups...))...)

@@ -70,7 +70,8 @@ func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
 
 // waiting says which ranks this rank waits for, what announced them, and what to do if they do not exist.
 func waiting(id launch.Identity, missing []int, lookup launch.Lookup) string {
-	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\nhint: the environment announces %d ranks (%s); to run alone, unset these variables or set GOTRAIN_LAUNCHER=none",
+	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\n"+
+		"hint: the environment announces %d ranks (%s); to run alone, unset these variables or set GOTRAIN_LAUNCHER=none",
 		id.Rank, id.World, missing, id.World, id.Said(lookup))
 }
 

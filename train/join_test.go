@@ -47,7 +47,7 @@ func TestJobJoinsRanks(t *testing.T) {
 	}
 }
 
-// TestStartThatTakesTooLong wants the exit code of a deadline, and the rank that did not come to be blamed.
+// TestStartThatTakesTooLong checks for the exit code of a deadline, and for blame of the missing rank.
 func TestStartThatTakesTooLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
@@ -64,7 +64,7 @@ func TestJobRefusesSeveralMachines(t *testing.T) {
 	}
 }
 
-// Variables that another program left in the environment make a rank wait for peers that nobody starts.
+// Variables left in the environment by another program make a rank wait for peers that never start.
 func TestWaitingNamesTheVariables(t *testing.T) {
 	lookup := launch.LookupIn([]string{"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0"})
 	id, err := launch.WhoAmI(lookup)

@@ -8,7 +8,7 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// utilisations keeps the MFU of every step, and warnings.
+// utilisations records the MFU of every step, and warnings.
 type utilisations struct {
 	mfu      []float64
 	warnings []string
@@ -26,10 +26,11 @@ func (u *utilisations) Emit(e telemetry.Event) error {
 
 func (u *utilisations) Close() error { return nil }
 
-// No step uses more than the whole device: a peak that a step exceeds is too low, which is said once, and the step's speed takes its place.
+// No step exceeds the device's peak: if one does, the peak is too low; that is reported once, and the step's speed replaces it.
 func TestMFUIsAtMostOne(t *testing.T) {
 	var seen utilisations
-	tr, err := New(WithModel(mlp), WithData(noise(t, 24), 4), WithSteps(6), WithDevice("ref", 1), WithSinks(&seen), WithLR(0.01), WithOptimizer(optim.Default(optim.SGD, 0)),
+	tr, err := New(WithModel(mlp), WithData(noise(t, 24), 4), WithSteps(6), WithDevice("ref", 1), WithSinks(&seen),
+		WithLR(0.01), WithOptimizer(optim.Default(optim.SGD, 0)),
 		Option(func(c *Config) { c.PeakFLOPS = 1 }))
 	if err != nil {
 		t.Fatal(err)

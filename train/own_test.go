@@ -24,7 +24,7 @@ func savingRun(t *testing.T, dir string, more ...Option) *Trainer {
 	return tr
 }
 
-// A second run in the folder of one under way is refused before it changes anything; the first ends as if nothing had been.
+// A second run in the folder of a running one is refused before it changes anything; the first run is unaffected.
 func TestOneRunInAFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	first := savingRun(t, dir)
@@ -52,7 +52,7 @@ func TestOneRunInAFolder(t *testing.T) {
 	}
 }
 
-// A run that lost its folder writes nothing there any more, and ends.
+// A run that lost its folder ends and writes nothing more there.
 func TestLostFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "checkpoints")
 	tr := savingRun(t, dir)

@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// Whatever the division was before, a run in epochs ends where its last epoch does.
+// Whatever the earlier division, a run in epochs ends where its last epoch does.
 func TestProgressOfAnotherDivision(t *testing.T) {
 	for _, c := range []struct {
 		name                            string
@@ -38,7 +38,7 @@ func TestProgressOfAnotherDivision(t *testing.T) {
 	}
 }
 
-// In the division that it always had, a run keeps its steps and its schedule to the bit, wherever it is resumed.
+// Without a change of division, a resumed run keeps its steps and its schedule to the bit.
 func TestProgressIsUnchangedInItsOwnDivision(t *testing.T) {
 	for _, tail := range []data.Tail{data.Drop, data.Pad} {
 		for _, n := range []int{7, 12, 50, 101} {
@@ -68,10 +68,10 @@ func TestPlaceInDataOfAnotherSize(t *testing.T) {
 	}
 }
 
-// rates keeps the learning rate and the place of every step.
+// rates records the learning rate and the position of every step.
 type rates struct {
 	lr, epoch []float64
-	start     int64 // steps that were behind it
+	start     int64 // steps already done
 }
 
 func (r *rates) Emit(e telemetry.Event) error {
@@ -86,7 +86,7 @@ func (r *rates) Emit(e telemetry.Event) error {
 
 func (r *rates) Close() error { return nil }
 
-// A run in epochs that goes on with other ranks, batch, accumulation or data ends with its last epoch, at the end of its schedule.
+// A run in epochs that resumes with other ranks, batch, accumulation or data ends with its last epoch, at the end of its schedule.
 func TestRunInEpochsGoesOnInAnotherDivision(t *testing.T) {
 	linear := func(total, _ int) (optim.Schedule, error) {
 		return optim.ScheduleConfig{Shape: optim.Linear, Peak: 0.01, Total: total}.New()
@@ -98,7 +98,7 @@ func TestRunInEpochsGoesOnInAnotherDivision(t *testing.T) {
 	for _, c := range []struct {
 		ranks, samples, batch, acc int
 		steps                      int     // left
-		first, last                float64 // parts of the peak
+		first, last                float64 // fractions of the peak
 	}{
 		{1, 24, 4, 1, 12, 0.5, 1. / 24},
 		{2, 24, 4, 1, 6, 0.5, 1. / 12},

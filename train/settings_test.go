@@ -8,8 +8,8 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// A finished run that is started again does nothing; with other settings, which could have no effect, it is an error that lists each one. A
-// longer run continues with them.
+// A finished run does nothing when started again; changed settings, which could have no effect, are an error that lists each one. A longer run
+// continues with them.
 func TestFinishedRunWithOtherSettings(t *testing.T) {
 	dir := t.TempDir()
 	run := func(steps int, settings map[string]string) error {

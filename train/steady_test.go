@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/optim"
 )
 
-// A step must not leave anything behind, and must not keep the garbage collector busy: what it allocates are a few events and contexts.
+// A step must not leak memory or keep the garbage collector busy: it allocates only a few events and contexts.
 func TestSteadyStateAllocatesNothingThatGrows(t *testing.T) {
 	if dev, err := npu.Open("cpu", npu.Options{Threads: 1}); err != nil {
 		t.Skip("the plain-Go device allocates in its kernels, and there is no other: ", err)

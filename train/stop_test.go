@@ -55,10 +55,10 @@ func ranksWith(t *testing.T, ranks int, opts []Option, change func(tr *Trainer, 
 	return l, e, errs
 }
 
-// A step that is abandoned at any place where no update has begun leaves nothing behind: the checkpoint is that of the step before, and the resumed run
-// has the losses and the evaluations (of running statistics, too) of one that was never stopped. Where updates do not wait, the step is finished.
+// A step abandoned at any place before its update leaves no trace: the checkpoint is that of the previous step, and the resumed run has the losses
+// and evaluations (which use running statistics) of an uninterrupted one. If updates do not wait, the step is completed.
 func TestAbandonedStepLeavesNothing(t *testing.T) {
-	const at = 5 // complete when the request comes
+	const at = 5 // already complete when the request arrives
 	for _, ranks := range []int{1, 2} {
 		for accumulate, clip := range map[int]float64{1: 0, 3: 1} {
 			opts := func(dir string) []Option {
@@ -131,7 +131,7 @@ func TestAbandonedStepLeavesNothing(t *testing.T) {
 	}
 }
 
-// stuck is a source that does not deliver one of its samples until the loader gives up, as a file server that is gone.
+// stuck is a source that does not deliver one of its samples until the loader gives up, like an unreachable file server.
 type stuck struct {
 	data.Source
 	index int
@@ -145,7 +145,7 @@ func (s stuck) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) erro
 	return s.Source.Load(ctx, r, i, dst)
 }
 
-// A wait for data would last for ever; it is abandoned too, in training and in an evaluation, and the complete steps are saved.
+// An endless wait for data is abandoned too, in training and in an evaluation, and the complete steps are saved.
 func TestAbandonEndsWaitingForData(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
 		for name, opt := range map[string]Option{
@@ -153,19 +153,20 @@ func TestAbandonEndsWaitingForData(t *testing.T) {
 			"evaluation": WithEval(stuck{images(t, 21), 20}, 2),
 		} {
 			dir := t.TempDir()
-			_, _, errs := ranksWith(t, ranks, append(small(t, dir, 40), WithCheckpoints(dir, 100), opt, func(c *Config) { c.NoShuffle = true }), func(tr *Trainer, rank int) {
-				if rank > 0 { // agrees with what rank 0 was asked
-					return
-				}
-				tr.afterStep = func(step int) {
-					if step == 2 {
-						go func() {
-							time.Sleep(50 * time.Millisecond) // so that it mostly waits already
-							tr.Abandon()
-						}()
+			_, _, errs := ranksWith(t, ranks, append(small(t, dir, 40), WithCheckpoints(dir, 100), opt, func(c *Config) { c.NoShuffle = true }),
+				func(tr *Trainer, rank int) {
+					if rank > 0 { // follows rank 0's request
+						return
 					}
-				}
-			})
+					tr.afterStep = func(step int) {
+						if step == 2 {
+							go func() {
+								time.Sleep(50 * time.Millisecond) // long enough to be waiting, most of the time
+								tr.Abandon()
+							}()
+						}
+					}
+				})
 			for r, err := range errs {
 				var stop *StopError
 				if !errors.As(err, &stop) || !stop.Saved || stop.Step < 2 {
@@ -176,13 +177,13 @@ func TestAbandonEndsWaitingForData(t *testing.T) {
 	}
 }
 
-// What the end on request is worth is told by its exit code: 75 only where the same command gets further.
+// The exit code tells what a stop is worth: 75 only if the same command makes progress.
 func TestStoppedSaysWhatIsKept(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
 		name   string
 		opts   []Option
-		before bool // asked before the run begins
+		before bool // requested before the run begins
 		code   int
 		want   []string
 	}{

@@ -16,7 +16,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
-// sluggish is a file system that takes long to sync, and the first time to open, the file with the weights.
+// sluggish is a file system that takes long to sync, and to open the weight file for the first time.
 type sluggish struct {
 	checkpoint.FS
 	nap    time.Duration
@@ -78,7 +78,7 @@ func onSluggish(t *testing.T, dir string, nap time.Duration, change func(*Config
 	return errs
 }
 
-// TestLongCheckpoint has rank 0 write, and then check, a checkpoint for several times as long as a collective waits for a rank that shows no life.
+// TestLongCheckpoint has rank 0 write, and then verify, a checkpoint for several times as long as a collective waits for a silent rank.
 func TestLongCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	for _, steps := range []int{2, 3} { // the second run resumes
@@ -93,7 +93,7 @@ func TestLongCheckpoint(t *testing.T) {
 	ck.Close()
 }
 
-// TestEndlessCheckpoint has a disk that does not come back: the other rank waits for as long as long work may take, and names rank 0 and what it was at.
+// TestEndlessCheckpoint has a disk that never returns: the other rank waits for the limit of long work, then names rank 0 and its work.
 func TestEndlessCheckpoint(t *testing.T) {
 	errs := onSluggish(t, t.TempDir(), 3*time.Second, func(c *Config) { c.LongWork = 3 * time.Second / 2 })
 	var late *comm.TimeoutError

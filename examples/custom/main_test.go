@@ -13,7 +13,7 @@ func TestCustomModelLearns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A linear classifier reaches about 0.75 on these 500 pictures; chance is 0.1.
+	// A linear classifier reaches about 0.75 on these 500 images; chance is 0.1.
 	if res.Eval["items"] != 500 || res.Eval["top1"] < 0.70 {
 		t.Errorf("after two epochs: %+v", res.Eval)
 	}

@@ -51,7 +51,7 @@ func bytesOf(t safetensors.Tensor, tag string) []byte {
 	return out
 }
 
-// check sees that an open checkpoint is what content made.
+// check verifies that an open checkpoint is the one that content made.
 func check(t testing.TB, c *checkpoint.Checkpoint, step int64, tag string) {
 	t.Helper()
 	if c.Step != step || c.State.Step != step || c.State.Recipe != tag {
@@ -79,7 +79,7 @@ func save(t testing.TB, fs checkpoint.FS, steps ...int64) *checkpoint.Store {
 	return s
 }
 
-// crashes stops a third Save at every operation, boots in every way of 10 seeds, and counts the ends.
+// crashes stops a third Save at every operation, reboots with 10 seeds each, and counts the outcomes.
 func crashes(wrap func(*faultfs.FS) checkpoint.FS) (old, fresh int, faults []string) {
 	for n := 1; ; n++ {
 		reached := false
@@ -115,7 +115,7 @@ func crashes(wrap func(*faultfs.FS) checkpoint.FS) (old, fresh int, faults []str
 	}
 }
 
-// examine opens the newest checkpoint, compares it, and goes on from there as a restarted run would.
+// examine opens the newest checkpoint, compares it, and continues from there as a restarted run would.
 func examine(fs *faultfs.FS) (int64, error) {
 	s := checkpoint.New(fs, root, 2)
 	c, _, err := s.Latest(ctx)
@@ -163,7 +163,7 @@ func TestCrashAtAnyOperation(t *testing.T) {
 	}
 }
 
-// The crash test must be able to fail: without any one of the three kinds of sync it finds a loss.
+// The crash test must be able to fail: without any one of the three kinds of sync, it detects a loss.
 func TestCrashTestHasTeeth(t *testing.T) {
 	for name, wrap := range map[string]func(*faultfs.FS) checkpoint.FS{
 		"files are not synced":       func(fs *faultfs.FS) checkpoint.FS { return lazy{fs, false, true} },
@@ -199,7 +199,7 @@ func (l lazy) SyncDir(name string) error {
 	return nil
 }
 
-// A crash in the very first save leaves nothing or all of it, never something in between.
+// A crash in the very first save leaves nothing or a whole checkpoint, never something in between.
 func TestCrashInTheFirstSave(t *testing.T) {
 	for n := 1; n < 40; n++ {
 		for seed := range uint64(6) {
@@ -216,7 +216,7 @@ func TestCrashInTheFirstSave(t *testing.T) {
 	}
 }
 
-// Whatever byte of whatever file goes bad or missing, the loader sees it and falls back.
+// Whichever byte of whichever file is damaged or missing, the loader detects it and falls back.
 func TestAnyDamageIsSeen(t *testing.T) {
 	fs := faultfs.New()
 	save(t, fs, 1, 2)

@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
-// The metrics of an evaluation join a checkpoint that was committed before; whatever happens to their file, the checkpoint loads.
+// The metrics of an evaluation are added to a committed checkpoint; whatever happens to their file, the checkpoint loads.
 func TestEvaluationIsAddedAfterTheCommit(t *testing.T) {
 	dir := t.TempDir()
 	s := checkpoint.New(checkpoint.OS{}, dir, 2)

@@ -35,7 +35,7 @@ func Example() {
 		}},
 	})
 	if err != nil {
-		fmt.Println(err) // and the training goes on
+		fmt.Println(err) // and the training continues
 		return
 	}
 	fmt.Println("saved", saved.Name)

@@ -20,7 +20,7 @@ func FuzzManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, step int64) {
 		m, err := decodeManifest(raw, step)
 		if err != nil {
-			// The checksum keeps nearly all inputs from what is behind it, so they are also tried with a right one.
+			// The checksum rejects nearly all inputs, so they are also tried with a correct one.
 			var forged Manifest
 			if json.Unmarshal(raw, &forged) != nil {
 				return

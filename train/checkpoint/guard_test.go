@@ -9,7 +9,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/faultfs"
 )
 
-// Whenever in a save the directory becomes somebody else's, nothing more is done there: what is there stays, and the save says why it failed.
+// At whatever point of a save the directory gets another owner, the save writes nothing more there, keeps what exists, and reports why it failed.
 func TestGuard(t *testing.T) {
 	lost := errors.New("lost")
 	for n := 0; ; n++ {

@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/faultfs"
 )
 
-// A checkpoint that cannot be read for a while is kept, whatever file and whatever operation it is, and counts again as soon as it can be read.
+// A checkpoint that cannot be read for a while is kept, whichever file and operation fails, and counts again once it can be read.
 func TestPassingReadErrorCostsNothing(t *testing.T) {
 	newest := filepath.Join(root, "step-00000002")
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestPassingReadErrorCostsNothing(t *testing.T) {
 				}
 				return nil
 			}
-			// It is found, looked at and passed over.
+			// It is found, examined and skipped.
 			ck, report, err := s.Latest(ctx)
 			must(t, err)
 			if ck.Step != 1 || !report.FellBack() || errors.Is(report.Skipped[0].Reason, checkpoint.ErrDamaged) {
@@ -56,7 +56,7 @@ func TestPassingReadErrorCostsNothing(t *testing.T) {
 			must(t, err)
 			check(t, ck, 2, "run2")
 			must(t, ck.Close())
-			// The newest is what was saved last, though the number of the other was not known then.
+			// The newest is the one saved last, though the other's number was unknown then.
 			ck, _, err = s.Latest(ctx)
 			must(t, err)
 			check(t, ck, 3, "later")
@@ -65,7 +65,7 @@ func TestPassingReadErrorCostsNothing(t *testing.T) {
 	}
 }
 
-// An error that is over at the next try is not noticed at all.
+// An error that disappears on the next try goes unnoticed.
 func TestOneReadErrorIsTriedAgain(t *testing.T) {
 	fs := faultfs.New()
 	s := save(t, fs, 1, 2)
@@ -86,7 +86,7 @@ func TestOneReadErrorIsTriedAgain(t *testing.T) {
 	must(t, ck.Close())
 }
 
-// A listing that fails is an error: no run is begun anew because of it.
+// A failed listing is an error: no run starts over because of it.
 func TestListingThatFails(t *testing.T) {
 	fs := faultfs.New()
 	s := save(t, fs, 1, 2)
@@ -108,7 +108,7 @@ func TestListingThatFails(t *testing.T) {
 	}
 }
 
-// A reader beside a run under way finds a checkpoint, though the one that it looked at first is rotated out.
+// A reader alongside a running job finds a checkpoint, even if the one that it looked at first is rotated out.
 func TestReaderBesideRotation(t *testing.T) {
 	fs := faultfs.New()
 	writer := save(t, fs, 1, 2)

@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// TestPulse wants every part of a save and of a load to be seen, and nothing in between.
+// TestPulse checks that every part of a save and of a load is seen, and nothing in between.
 func TestPulse(t *testing.T) {
 	var p checkpoint.Pulse
 	disk := faultfs.New()

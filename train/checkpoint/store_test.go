@@ -66,7 +66,7 @@ func corrupt(t testing.TB, fs *faultfs.FS, step int) {
 	must(t, fs.Corrupt(fmt.Sprintf("%s/step-%08d/%s", root, step, checkpoint.ModelFile), func(b []byte) []byte { b[len(b)-1] ^= 1; return b }))
 }
 
-// A checkpoint that was found damaged must not push a good one out.
+// A checkpoint found damaged must not rotate a good one out.
 func TestDamagedOneDoesNotCount(t *testing.T) {
 	fs := faultfs.New()
 	save(t, fs, 1, 2)
@@ -90,7 +90,7 @@ func TestDamagedOneDoesNotCount(t *testing.T) {
 	check(t, c, 2, "again")
 }
 
-// Who goes back to an earlier step is not thrown forward to the branch that was left.
+// A run that goes back to an earlier step is not thrown forward to the abandoned branch.
 func TestNewestIsTheLastCommitted(t *testing.T) {
 	fs := faultfs.New()
 	save(t, fs, 5, 8)
@@ -114,7 +114,7 @@ func TestAllDamagedIsNoNewRun(t *testing.T) {
 	}
 }
 
-// Open believes the tensors, whose checksums another rank has compared, and nothing else.
+// Open trusts the tensors, whose checksums another rank has verified, and nothing else.
 func TestOpenReadsNoTensors(t *testing.T) {
 	fs := faultfs.New()
 	s := save(t, fs, 1, 2)
@@ -274,7 +274,7 @@ func TestOnDisk(t *testing.T) {
 	must(t, c.Close())
 }
 
-// A process that saves without pause is killed again and again; whatever it said was saved is there.
+// A process that saves without pause is killed again and again; every checkpoint that it reported as saved is there.
 func TestKilledProcess(t *testing.T) {
 	if dir := os.Getenv("CHECKPOINT_TEST_DIR"); dir != "" {
 		s := checkpoint.New(checkpoint.OS{}, dir, 2)

@@ -16,7 +16,7 @@ import (
 
 var ctx = context.Background()
 
-// TestMain is also the program of another process that takes a folder and holds it until it is killed.
+// TestMain is also the program of another process, which takes a folder and holds it until killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("DIRLOCK_TEST_HOLD"); dir != "" {
 		_, err := Take(ctx, dir, Options{})
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// other starts a process that takes dir, and gives its answer.
+// other starts a process that takes dir, and returns its answer.
 func other(t *testing.T, dir string) (*exec.Cmd, string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -54,7 +54,7 @@ func other(t *testing.T, dir string) (*exec.Cmd, string) {
 	return c, strings.TrimSpace(line)
 }
 
-// never is told where Take must not wait.
+// never is a Waiting function for cases in which Take must not wait.
 func never(t *testing.T) Options {
 	return Options{Waiting: func(o Owner, _ time.Duration) { t.Errorf("waited for %v", o) }}
 }
@@ -65,13 +65,13 @@ func write(t *testing.T, path string, o Owner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// By a rename, as a file that was there is another file afterwards.
+	// By a rename, so that an existing file becomes a different file.
 	if err := errors.Join(os.WriteFile(path+"~", raw, 0o666), os.Rename(path+"~", path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// taken sees that the folder is ours, and that nothing but the lock is left in it.
+// taken checks that the folder is ours, and that it contains only the lock.
 func taken(t *testing.T, l *Lock, err error, dir string) {
 	t.Helper()
 	if err != nil {
@@ -116,7 +116,7 @@ func TestAnotherProcess(t *testing.T) {
 	if _, answer := other(t, dir); !strings.Contains(answer, "in use by another run, process ") || !strings.Contains(answer, "hint: ") {
 		t.Error(answer)
 	}
-	// A frozen owner of the same machine lives.
+	// A frozen owner on the same machine is alive.
 	c.Process.Signal(syscall.SIGSTOP)
 	if _, err := Take(ctx, dir, never(t)); !errors.As(err, &busy) {
 		t.Errorf("a stopped process lost its folder: %v", err)
@@ -130,7 +130,7 @@ func TestAnotherProcess(t *testing.T) {
 	taken(t, l, err, dir)
 }
 
-// What a dead owner left is taken at once where this kernel can tell.
+// The lock of a dead owner is taken at once if this kernel can tell.
 func TestDeadAtOnce(t *testing.T) {
 	me, err := self()
 	if err != nil {
@@ -152,7 +152,7 @@ func TestDeadAtOnce(t *testing.T) {
 	}
 }
 
-// Another container's process that lives holds the flock.
+// A live process in another container holds the flock.
 func TestAliveByFlock(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Take(ctx, dir, Options{})
@@ -178,7 +178,7 @@ func TestAliveByFlock(t *testing.T) {
 	}
 }
 
-// An owner on another host is dead when its beat stands still, and alive when it changes.
+// An owner on another host is dead if its beat stands still, and alive if it changes.
 func TestAnotherHost(t *testing.T) {
 	remote := Owner{Token: strings.Repeat("a", 32), Host: "elsewhere", PID: 1, Boot: "another", Beat: 5}
 	asked := 0
@@ -194,7 +194,7 @@ func TestAnotherHost(t *testing.T) {
 		write(t, filepath.Join(dir, Name), remote)
 		o := o
 		o.Patience = time.Hour
-		o.Waiting = func(Owner, time.Duration) { // from now on Take looks
+		o.Waiting = func(Owner, time.Duration) { // from here on Take watches
 			asked++
 			next := remote
 			next.Beat++
@@ -229,7 +229,7 @@ func TestAnotherHost(t *testing.T) {
 	}
 }
 
-// Of many that take over from a dead owner, one wins, whatever was left half done before.
+// Of many that take over from a dead owner, exactly one wins, whatever a crash left half done before.
 func TestTakeOverRace(t *testing.T) {
 	me, err := self()
 	if err != nil {
@@ -241,7 +241,7 @@ func TestTakeOverRace(t *testing.T) {
 	for round := range 100 {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, Name), me)
-		if round%2 == 1 { // somebody died in the middle of taking over
+		if round%2 == 1 { // a process died
 			write(t, filepath.Join(dir, Name+"."+me.Token), second)
 		}
 		var wg sync.WaitGroup
@@ -274,7 +274,7 @@ func TestTakeOverRace(t *testing.T) {
 	}
 }
 
-// An owner whose lock was taken over learns of it, and leaves the other's alone.
+// An owner whose lock was taken over learns of it, and leaves the new lock alone.
 func TestLost(t *testing.T) {
 	dir := t.TempDir()
 	told := make(chan error, 1)
@@ -299,7 +299,7 @@ func TestLost(t *testing.T) {
 	only(t, dir, Name)
 }
 
-// The owner's beat changes, so that another host sees it live.
+// The owner's beat changes, so that other hosts see that it is alive.
 func TestBeat(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Take(ctx, dir, Options{Every: time.Millisecond})

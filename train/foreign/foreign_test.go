@@ -37,7 +37,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A file whose size is not told, as in /proc, is read to its end, or to the limit.
+// A file of unknown size, as in /proc, is read to its end, or to the limit.
 func TestReadFileOfUnknownSize(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no /proc")

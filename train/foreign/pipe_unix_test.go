@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A pipe that nobody writes to is refused and not waited for.
+// A pipe without a writer is rejected without waiting.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o666); err != nil {

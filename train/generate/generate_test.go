@@ -52,7 +52,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// greedy is what PyTorch writes in float64.
+// greedy is PyTorch's output in float64.
 func greedy(t testing.TB) []int32 {
 	raw, err := os.ReadFile(filepath.FromSlash("../../graph/models/llama/testdata/stories260k/reference.json"))
 	check(t, err)
@@ -83,7 +83,7 @@ func write(t testing.TB, g *generate.Generator, s generate.Sampling, limit int, 
 	return out
 }
 
-// The story that PyTorch writes, token by token, on both devices.
+// The story that PyTorch generates, token by token, on both devices.
 func TestGreedyStory(t *testing.T) {
 	want := greedy(t)
 	for _, dev := range []string{"ref", "cpu"} {
@@ -94,7 +94,7 @@ func TestGreedyStory(t *testing.T) {
 	}
 }
 
-// A prompt goes on like a text that the model wrote itself, in chunks of any size, and beside other texts.
+// A prompt is continued like a text that the model generated itself, in chunks of any size, and alongside other texts.
 func TestPrompts(t *testing.T) {
 	want := greedy(t)
 	for _, chunk := range []int{1, 7, 16, 64} {
@@ -105,7 +105,7 @@ func TestPrompts(t *testing.T) {
 				t.Errorf("chunks of %d, text %d: got %v, want %v", chunk, i, got[i], want[n:n+20])
 			}
 		}
-		// A generator starts anew.
+		// A Generator can be used again.
 		if got := write(t, g, generate.Sampling{}, 5, want[:3])[0]; !slices.Equal(got, want[3:8]) {
 			t.Errorf("second run: %v", got)
 		}
@@ -124,7 +124,7 @@ func TestBF16(t *testing.T) {
 func TestLimits(t *testing.T) {
 	want := greedy(t)
 	g := open(t, generate.Options{Threads: 1, Room: 10})
-	if got := write(t, g, generate.Sampling{}, 100, want[:4])[0]; len(got) != 7 { // six have a place, the seventh need not be read
+	if got := write(t, g, generate.Sampling{}, 100, want[:4])[0]; len(got) != 7 { // six fit, the seventh need not be read
 		t.Errorf("%d tokens in a room of 10 behind a prompt of 4", len(got))
 	}
 	if got := write(t, g, generate.Sampling{}, 0, want[:4])[0]; got != nil {
@@ -142,7 +142,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The same seed writes the same text, also beside another one; another seed does not.
+// The same seed gives the same text, even alongside another one; another seed does not.
 func TestSeeds(t *testing.T) {
 	g := open(t, generate.Options{Threads: 1, Texts: 2, Room: 64})
 	s := generate.Sampling{Temperature: 1, TopP: 0.9, TopK: 100, Seed: 7}
@@ -216,7 +216,7 @@ func Example() {
 		panic(err)
 	}
 	defer g.Close()
-	prompt := []int32{1, 403, 407} // the begin of a text, then "Once upon"
+	prompt := []int32{1, 403, 407} // the start of
 	_, err = g.Run(context.Background(), [][]int32{prompt}, generate.Sampling{}, 4, func(_ int, id int32) { fmt.Print(id, " ") })
 	fmt.Println(err)
 	// Output: 261 378 432 383 <nil>

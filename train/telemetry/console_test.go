@@ -78,7 +78,7 @@ func TestConsoleEvery(t *testing.T) {
 	}
 }
 
-// screen plays the bytes of a terminal and keeps what a person sees.
+// screen interprets the bytes of a terminal and returns what a person sees.
 func screen(raw string) []string {
 	lines := []string{""}
 	for len(raw) > 0 {

@@ -66,7 +66,7 @@ func TestValueRoundTrip(t *testing.T) {
 	}
 }
 
-// records is a second reader of TFRecord files, written from the description of the format.
+// records is an independent reader of TFRecord files, written from the description of the format.
 func records(t *testing.T, raw []byte) [][]byte {
 	t.Helper()
 	check := func(b []byte, want uint32) {
@@ -139,7 +139,7 @@ func TestTensorBoard(t *testing.T) {
 	if len(recs) != 5 {
 		t.Fatalf("%d records, want 5", len(recs))
 	}
-	// TensorBoard forgets what other files have from step 41 on: SessionLog.status = START.
+	// TensorBoard discards points of other files from step 41 on: SessionLog.status = START.
 	if purge := fields(t, recs[1]); purge[2][0].(uint64) != 41 || fields(t, purge[7][0].([]byte))[1][0].(uint64) != 1 {
 		t.Errorf("second record is %v", purge)
 	}
@@ -150,7 +150,8 @@ func TestTensorBoard(t *testing.T) {
 	text := fields(t, fields(t, fields(t, recs[1])[5][0].([]byte))[1][0].([]byte))
 	tensor := fields(t, text[8][0].([]byte))
 	plugin := fields(t, fields(t, text[9][0].([]byte))[1][0].([]byte))
-	if string(text[1][0].([]byte)) != "recipe" || tensor[1][0].(uint64) != 7 || string(tensor[8][0].([]byte)) != "```\nlr = 0.1\n```" || string(plugin[1][0].([]byte)) != "text" {
+	if string(text[1][0].([]byte)) != "recipe" || tensor[1][0].(uint64) != 7 || string(tensor[8][0].([]byte)) != "```\nlr = 0.1\n```" ||
+		string(plugin[1][0].([]byte)) != "text" {
 		t.Errorf("recipe is %v %v %v", text, tensor, plugin)
 	}
 	for i, want := range map[int]string{2: "300 train/loss=2.5 train/lr=0.1 train/top1=0.5", 3: "300 val/top1=0.75"} {
@@ -175,7 +176,8 @@ func TestTrace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.json")
 	tr, err := NewTrace(path, Identity{Node: 1, Rank: 3, World: 4}, TraceOptions{Origin: at, Offset: time.Microsecond, Limit: 3})
 	must(t, err)
-	must(t, tr.Emit(Span{Name: `conv "1"`, Cat: "forward", Track: "compute", Begin: at.Add(1500 * time.Nanosecond), Dur: 2 * time.Millisecond, Args: []Fact{{"flops", "12"}}}))
+	must(t, tr.Emit(Span{Name: `conv "1"`, Cat: "forward", Track: "compute", Begin: at.Add(1500 * time.Nanosecond),
+		Dur: 2 * time.Millisecond, Args: []Fact{{"flops", "12"}}}))
 	must(t, tr.Emit(Span{Name: "bucket 0", Cat: "allreduce", Track: "wire", Begin: at.Add(time.Millisecond), Dur: time.Microsecond}))
 	must(t, tr.Emit(Step{Step: 7, Time: at}))
 	must(t, tr.Emit(Span{Name: "one too many", Track: "host", Begin: at}))
@@ -186,7 +188,7 @@ func TestTrace(t *testing.T) {
 	must(t, tr.Close())
 	raw, err := os.ReadFile(path)
 	must(t, err)
-	// A killed run has no bracket; what is there is still an array of whole events.
+	// The file of a killed run lacks the bracket, but is otherwise an array of whole events.
 	for _, b := range [][]byte{raw, append(bytes.TrimRight(killed, ",\n"), ']')} {
 		var events []map[string]any
 		must(t, json.Unmarshal(b, &events))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The end of a run says what came of it: the loss before anything was learned, and the first and last evaluation.
+// The end of a run reports what was learned: the loss at first, and the first and last evaluation.
 func TestLearned(t *testing.T) {
 	eval := func(step int64, loss, top1 float64) Event {
 		return Eval{Step: step, Loss: Known(loss), Metrics: []Metric{{"top1", Known(top1)}}, Items: 500, Of: 500}

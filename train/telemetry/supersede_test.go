@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// kinds reads a file of events: the first letter of each kind with its step, "!" for a line that is none.
+// kinds reads a file of events: the first letter of each kind with its step, "!" for an invalid line.
 func kinds(t *testing.T, path string) string {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -29,7 +29,7 @@ func kinds(t *testing.T, path string) string {
 	return strings.Join(out, " ")
 }
 
-// A killed run told of steps up to 5 and was cut short in the sixth; its checkpoint is of step 3. Whoever reads the file finds every step once.
+// A killed run logged steps up to 5 and was cut short in the sixth; its checkpoint is of step 3. A reader of the file finds every step once.
 func TestResumedRunTellsOfEveryStepOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "metrics.jsonl")
@@ -65,11 +65,11 @@ func TestResumedRunTellsOfEveryStepOnce(t *testing.T) {
 	if got, want := kinds(t, gone), "s4 s5 e5 !0"; got != want {
 		t.Errorf("what no longer counts: %s, want %s", got, want)
 	}
-	resume(4) // nothing is made again
+	resume(4) // no step is repeated
 	if got, want := kinds(t, path), "r0 s1 s2 s3 e3 c3 r3 s4 r4 r4 s5 r5"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	resume(0) // anew in the same folder
+	resume(0) // starts over in
 	if got, want := kinds(t, path), "r0 r0 s1 r1"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -81,7 +81,7 @@ func TestResumedRunTellsOfEveryStepOnce(t *testing.T) {
 	}
 }
 
-// A place where nothing can be moved to is an error that names the file; what was there is still there.
+// A destination that cannot be written is an error that names the file; the log itself is unchanged.
 func TestEventsThatCannotBeMovedStay(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "metrics.jsonl")

@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// minimal is a config.json with a key more.
+// minimal is a config.json with one extra key.
 func minimal(more string) string {
 	s := `{"hidden_size":32,"intermediate_size":64,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100`
 	if more != "" {
@@ -19,7 +19,7 @@ func minimal(more string) string {
 	return s + "}"
 }
 
-// Every model that is known by name goes through config.json and back, and through params.json with the metadata.
+// Every known model survives a round trip through config.json, and through params.json with the metadata.
 func TestConfigsOfAllNames(t *testing.T) {
 	for _, name := range llama.Names() {
 		c, err := llama.Named(name)
@@ -47,9 +47,12 @@ func TestConfigsOfAllNames(t *testing.T) {
 // The files as Meta publishes them (arXiv 2407.21783 and the model cards), and as Hugging Face spells the same in two generations of transformers.
 func TestPublishedConfigs(t *testing.T) {
 	want, _ := llama.Named("llama3.2-1b")
-	body := `"architectures":["LlamaForCausalLM"],"attention_bias":false,"attention_dropout":0.0,"bos_token_id":128000,"eos_token_id":128001,"head_dim":64,"hidden_act":"silu",
-		"hidden_size":2048,"initializer_range":0.02,"intermediate_size":8192,"max_position_embeddings":131072,"mlp_bias":false,"model_type":"llama","num_attention_heads":32,
-		"num_hidden_layers":16,"num_key_value_heads":8,"pretraining_tp":1,"rms_norm_eps":1e-05,"tie_word_embeddings":true,"torch_dtype":"bfloat16","use_cache":true,"vocab_size":128256,`
+	body := `"architectures":["LlamaForCausalLM"],"attention_bias":false,"attention_dropout":0.0,"bos_token_id":128000,"eos_token_id":128001,
+		"head_dim":64,"hidden_act":"silu",
+		"hidden_size":2048,"initializer_range":0.02,"intermediate_size":8192,"max_position_embeddings":131072,"mlp_bias":false,
+			"model_type":"llama","num_attention_heads":32,
+		"num_hidden_layers":16,"num_key_value_heads":8,"pretraining_tp":1,"rms_norm_eps":1e-05,"tie_word_embeddings":true,
+			"torch_dtype":"bfloat16","use_cache":true,"vocab_size":128256,`
 	scaling := `"factor":32.0,"high_freq_factor":4.0,"low_freq_factor":1.0,"original_max_position_embeddings":8192`
 	for what, tail := range map[string]string{
 		"rope_type":      `"rope_theta":500000.0,"rope_scaling":{` + scaling + `,"rope_type":"llama3"}`,
@@ -61,11 +64,15 @@ func TestPublishedConfigs(t *testing.T) {
 		}
 	}
 	for name, raw := range map[string]string{
-		"llama2-7b":   `{"dim": 4096, "multiple_of": 256, "n_heads": 32, "n_layers": 32, "norm_eps": 1e-05, "vocab_size": -1}`,
-		"llama2-70b":  `{"dim": 8192, "multiple_of": 4096, "ffn_dim_multiplier": 1.3, "n_heads": 64, "n_kv_heads": 8, "n_layers": 80, "norm_eps": 1e-05, "vocab_size": -1}`,
-		"llama3-8b":   `{"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "multiple_of": 1024, "ffn_dim_multiplier": 1.3, "norm_eps": 1e-05, "rope_theta": 500000.0}`,
-		"llama3.1-8b": `{"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.3, "multiple_of": 1024, "norm_eps": 1e-05, "rope_theta": 500000.0, "use_scaled_rope": true}`,
-		"llama3.2-1b": `{"dim": 2048, "n_layers": 16, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.5, "multiple_of": 256, "norm_eps": 1e-05, "rope_theta": 500000.0, "use_scaled_rope": true}`,
+		"llama2-7b": `{"dim": 4096, "multiple_of": 256, "n_heads": 32, "n_layers": 32, "norm_eps": 1e-05, "vocab_size": -1}`,
+		"llama2-70b": `{"dim": 8192, "multiple_of": 4096, "ffn_dim_multiplier": 1.3, "n_heads": 64, "n_kv_heads": 8, "n_layers": 80,
+			"norm_eps": 1e-05, "vocab_size": -1}`,
+		"llama3-8b": `{"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "multiple_of": 1024,
+			"ffn_dim_multiplier": 1.3, "norm_eps": 1e-05, "rope_theta": 500000.0}`,
+		"llama3.1-8b": `{"dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.3,
+			"multiple_of": 1024, "norm_eps": 1e-05, "rope_theta": 500000.0, "use_scaled_rope": true}`,
+		"llama3.2-1b": `{"dim": 2048, "n_layers": 16, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.5,
+			"multiple_of": 256, "norm_eps": 1e-05, "rope_theta": 500000.0, "use_scaled_rope": true}`,
 	} {
 		want, _ := llama.Named(name)
 		shapes := map[string][]int{"tok_embeddings.weight": {want.Vocab, want.Dim}, "layers.0.feed_forward.w1.weight": {want.Hidden, want.Dim}}
@@ -100,7 +107,7 @@ func TestConfigDefaultsAndIDs(t *testing.T) {
 	}
 }
 
-// What changes numbers and is not computed is an error, in whatever form; a value that asks for nothing is none.
+// A setting that affects results and is not implemented is an error, in whatever form; a value without effect is not.
 func TestConfigRefusesForeignSettings(t *testing.T) {
 	for more, want := range map[string]string{
 		`"text_config":{"hidden_size":64}`:                                          "text_config is",
@@ -210,12 +217,13 @@ func TestFeedForwardRule(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, the parser gives a configuration that can be multiplied out and written again, or an error.
+// For any bytes, the parser returns a configuration with valid sizes that can be written again, or an error.
 func FuzzConfig(f *testing.F) {
 	f.Add(minimal(""))
 	f.Add(
 		minimal(
-			`"rope_scaling":{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192},"eos_token_id":[1,2]`,
+			`"rope_scaling":{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192},
+				"eos_token_id":[1,2]`,
 		),
 	)
 	f.Add(minimal(`"head_dim":null,"rope_parameters":{"rope_theta":1e4,"rope_type":"default"}`))

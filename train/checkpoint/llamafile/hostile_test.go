@@ -13,7 +13,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// folder writes a toy in Hugging Face's form and lets change tamper with the tensors and the configuration.
+// folder writes a toy in Hugging Face's form, and lets change modify the tensors and the configuration.
 func folder(t *testing.T, change func(tensors map[string][]int, config map[string]any)) string {
 	t.Helper()
 	m := toy(toys["gqa"], 1)
@@ -214,7 +214,7 @@ func TestQuantised(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, a file is refused or every parameter can be read.
+// For any bytes, a file is rejected or every parameter can be read.
 func FuzzBin(f *testing.F) {
 	f.Add(v0(f, "mqa"))
 	f.Add(bin1(f, toy(toys["mqa"], 1)))

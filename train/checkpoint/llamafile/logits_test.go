@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 )
 
-// reference is what PyTorch computes in float64 from stories260k, stored as float32: so 1e-5 of logits up to 20 is the rounding of what is stored.
+// reference is PyTorch's result in float64 for stories260k, stored as float32: 1e-5 for logits up to 20 is the rounding of storage.
 func reference(t *testing.T) (ids []int, logits [][]float64) {
 	f, err := safetensors.Open("testdata/reference.safetensors")
 	must(t, err)
@@ -67,7 +67,7 @@ func TestLogitsOfTheRealModel(t *testing.T) {
 	}
 }
 
-// What is written for llama2.c is, byte for byte, the file that its author published, but for the rotary tables, where libraries round differently.
+// The file written for llama2.c equals the author's byte for byte, except for the rotary tables, where libraries round differently.
 func TestLlama2CIsThePublishedFile(t *testing.T) {
 	dest := filepath.Join(t.TempDir(), "stories260K.bin")
 	_, err := Export(t.Context(), open(t, stories), Llama2C, dest, Options{})
@@ -83,8 +83,8 @@ func TestLlama2CIsThePublishedFile(t *testing.T) {
 	}
 }
 
-// The weights of toys, many heads and grouped ones, give the same logits in Meta's order with neighbours rotated as in Hugging Face's with halves: what
-// Meta's names and llama2.c hold is read here without this package's permutation.
+// Toy weights, with many heads and grouped ones, give the same logits in Meta's order with neighbours rotated as in Hugging Face's with halves
+// rotated: Meta's and llama2.c's files are read here without this package's permutation.
 func TestLogitsOfBothPairings(t *testing.T) {
 	ids := []int{1, 5, 0, 3, 6, 2, 4, 4, 1}
 	for _, name := range []string{"mha", "gqa", "mqa"} {
@@ -104,7 +104,7 @@ func TestLogitsOfBothPairings(t *testing.T) {
 			must(t, err)
 			return widen(x)
 		}}
-		if got := worst(raw.logits(ids), want); got > 1e-9 { // both are float64, in another order of sums
+		if got := worst(raw.logits(ids), want); got > 1e-9 { // both in float64, summed in another order
 			t.Errorf("%s: Meta's order differs by %g", name, got)
 		}
 		f.Close()

@@ -36,7 +36,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// A head wider than dim/heads, as config.json may have it.
+// A head wider than dim/heads, which config.json allows.
 func TestHeadDim(t *testing.T) {
 	c := toys["gqa"]
 	c.HeadDim = 6
@@ -50,7 +50,7 @@ func TestHeadDim(t *testing.T) {
 	}
 }
 
-// ReadRows is a window on what Read gives, in files whose rows are permuted too.
+// ReadRows returns part of what Read does, also from files with permuted rows.
 func TestReadRows(t *testing.T) {
 	m := reopen(t, toy(toys["gqa"], 2), Meta, Options{})
 	const name = "model.layers.1.self_attn.q_proj.weight"
@@ -64,8 +64,9 @@ func TestReadRows(t *testing.T) {
 			}
 		}
 	}
-	for what, err := range map[string]error{"beyond": m.ReadRows(name, 30, part), "before": m.ReadRows(name, -1, part), "half a row": m.ReadRows(name, 0,
-		part[:33]),
+	for what, err := range map[string]error{"beyond": m.ReadRows(name, 30, part), "before": m.ReadRows(name, -1, part),
+		"half a row": m.ReadRows(name, 0,
+			part[:33]),
 		"no such": m.Read("x", part), "size": m.Read(name, part)} {
 		if err == nil {
 			t.Errorf("%s: no error", what)
@@ -122,7 +123,7 @@ func TestExportRefuses(t *testing.T) {
 	}
 }
 
-// With force an export replaces an export, and may read what it replaces.
+// With force, an export replaces an earlier export, and may read from it.
 func TestExportForce(t *testing.T) {
 	dest := filepath.Join(t.TempDir(), "out")
 	m := toy(toys["mha"], 1)
@@ -182,7 +183,7 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// A checkpoint of gotrain: canonical names in model.safetensors, a manifest, and config.json if somebody wrote it.
+// A gotrain checkpoint: canonical names in model.safetensors, a manifest, and optionally config.json.
 func TestCheckpointFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "step-1")
 	m := toy(toys["gqa"], 5)

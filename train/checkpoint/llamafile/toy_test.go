@@ -65,7 +65,7 @@ func reopen(t testing.TB, m Model, format string, opts Options) Model {
 	return n
 }
 
-// same wants two models to be bit-equal, the configuration included.
+// same checks that two models are bit-equal, including the configuration.
 func same(t testing.TB, what string, a, b Model) {
 	t.Helper()
 	if a.Config() != b.Config() {
@@ -81,7 +81,7 @@ func same(t testing.TB, what string, a, b Model) {
 	}
 }
 
-// bin1 is version 1 of llama2.c's file, written the dumb way from canonical weights: whole tensors, one after the other.
+// bin1 is version 1 of llama2.c's file, written naively from canonical weights: whole tensors, one after the other.
 func bin1(t testing.TB, m Model) []byte {
 	c := m.Config()
 	le := binary.LittleEndian
@@ -113,7 +113,8 @@ func bin1(t testing.TB, m Model) []byte {
 	each("post_attention_layernorm.weight")
 	put("model.norm.weight")
 	put(embedName)
-	for _, part := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj",
+	for _, part := range []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+		"mlp.gate_proj", "mlp.down_proj",
 		"mlp.up_proj"} {
 		each(part + ".weight")
 	}

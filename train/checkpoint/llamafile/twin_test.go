@@ -7,7 +7,7 @@ import (
 	"github.com/gotrain/gotrain/graph/models/llama"
 )
 
-// twin is a Llama in plain Go and float64: no cache, no blocks, nothing clever. weights are asked for by Hugging Face's names.
+// twin is a Llama in plain Go and float64: no cache, no blocks, no optimisation. weights looks up Hugging Face's names.
 type twin struct {
 	cfg         llama.Config
 	interleaved bool // rotate neighbours, for weights in Meta's order
@@ -159,7 +159,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// worst is the largest difference of two tables.
+// worst is the largest difference between two tables.
 func worst(a, b [][]float64) float64 {
 	w := 0.0
 	for s := range a {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every 16-bit pattern comes back as it was (a NaN as a NaN), and a float32 goes to the nearest, the even one of two.
+// Every 16-bit pattern survives a round trip (a NaN as a NaN), and a float32 is rounded to nearest even.
 func TestHalvesRoundTrip(t *testing.T) {
 	for _, dt := range []DType{BF16, F16} {
 		for h := range 1 << 16 {

@@ -225,7 +225,8 @@ func TestSet(t *testing.T) {
 	put(
 		IndexName,
 		[]byte(
-			`{"metadata":{"total_size":33},"weight_map":{"a":"model-00002-of-00002.safetensors","b":"model-00001-of-00002.safetensors","flags":"model-00001-of-00002.safetensors"}}`,
+			`{"metadata":{"total_size":33},"weight_map":{"a":"model-00002-of-00002.safetensors","b":"model-00001-of-00002.safetensors",
+				"flags":"model-00001-of-00002.safetensors"}}`,
 		),
 	)
 	s, err := OpenSet(dir)
@@ -261,8 +262,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, the reader neither panics nor accepts what cannot be indexed; and what it accepts is written again to a file that says
-// the same.
+// For any bytes, the reader neither panics nor accepts what cannot be indexed; what it accepts can be written to an equivalent file.
 func FuzzRead(f *testing.F) {
 	f.Add(write(f, some, map[string]string{"a": "b"}))
 	f.Add(file(`{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8))

@@ -17,7 +17,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// load tells how much memory a Load took, freed memory included.
+// load reports how much memory a Load allocated, including freed memory.
 func load(at string) (uint64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -26,7 +26,7 @@ func load(at string) (uint64, error) {
 	return after.TotalAlloc - before.TotalAlloc, err
 }
 
-// An archive of zeros is refused before it fills the memory.
+// An archive of zeros is rejected before it fills the memory.
 func TestBomb(t *testing.T) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -52,7 +52,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// Shapes that the files beside the manifest cannot hold take no memory.
+// Shapes that the files next to the manifest cannot hold allocate no memory.
 func TestClaims(t *testing.T) {
 	for want, shape := range map[string][]int{"hold only": {1000, 1000, 200}, "more than the whole network": {1000, 1000, 1000}} {
 		files := tiny(1).files(5000)

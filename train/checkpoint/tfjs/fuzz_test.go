@@ -29,7 +29,8 @@ func (m memory) size(name string) (int64, error) {
 }
 
 func FuzzModel(f *testing.F) {
-	one := `{"format":"layers-model","weightsManifest":[{"paths":["w.bin"],"weights":[{"name":"a/kernel","shape":[1,2],"dtype":"float32"},{"name":"b","shape":[],"dtype":"float32"}]}]}`
+	one := `{"format":"layers-model","weightsManifest":[{"paths":["w.bin"],"weights":[{"name":"a/kernel","shape":[1,2],"dtype":"float32"},
+		{"name":"b","shape":[],"dtype":"float32"}]}]}`
 	f.Add([]byte(one), make([]byte, 12))
 	f.Add([]byte(one), make([]byte, 5))
 	f.Add(
@@ -61,7 +62,7 @@ func FuzzModel(f *testing.F) {
 }
 
 func FuzzArchive(f *testing.F) {
-	tar := make([]byte, 2048) // a header and what follows; the checksum is right for zeros only, which ends the archive
+	tar := make([]byte, 2048) // a header and data; the checksum is right only for zeros, which end the archive
 	f.Add(tar)
 	for _, typeflag := range []byte{'0', 'S', 'x', 'L'} {
 		h := make([]byte, 1536)
@@ -92,7 +93,7 @@ func FuzzArchive(f *testing.F) {
 		f.Add(h)
 	}
 	f.Fuzz(func(t *testing.T, tar []byte) {
-		var b bytes.Buffer // compressed here: mutations of the compressed form would hardly ever pass its checksum
+		var b bytes.Buffer // compressed here, because mutations of the compressed form would hardly ever pass its checksum
 		z, _ := gzip.NewWriterLevel(&b, gzip.NoCompression)
 		z.Write(tar)
 		z.Close()

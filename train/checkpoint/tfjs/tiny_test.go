@@ -23,7 +23,7 @@ func (k *keras) add(name string, shape ...int) {
 	}
 	v := make([]float32, n)
 	for i := range v {
-		v[i] = float32(len(k.names)+1) + float32(i)/4096 // tells tensor and element
+		v[i] = float32(len(k.names)+1) + float32(i)/4096 // identifies tensor and element
 	}
 	k.names = append(k.names, name)
 	k.shapes[name], k.values[name] = shape, v
@@ -37,7 +37,7 @@ func (k *keras) conv(conv, norm string, size, in, out int) {
 	k.add(conv+"/bias", out)
 }
 
-// tiny is a ResNet-50 with width channels in place of 64, and 10 classes.
+// tiny is a ResNet-50 with width channels instead of 64, and 10 classes.
 func tiny(width int) *keras {
 	k := &keras{shapes: map[string][]int{}, values: map[string][]float32{}}
 	k.add("fc1000/kernel", 32*width, 10)
