@@ -43,7 +43,7 @@ func (t *Trainer) mfu(own telemetry.Value) telemetry.Value {
 		if t.cfg.PeakFLOPS > 0 {
 			what, do = "log.peak_tflops", "raise log.peak_tflops"
 		}
-		t.emit(telemetry.Warning{Step: int64(t.step), Text: fmt.Sprintf("%s, %.4g TFLOP/s a rank, is too low: this step reached %.4g; "+
+		t.emit(telemetry.Warning{Step: int64(t.step), Text: fmt.Sprintf("%s, %.4g TFLOP/s per rank, is too low: this step reached %.4g; "+
 			"mfu was overestimated so far, and is now relative to the fastest step (%s to correct it)", what, was/1e12, t.fastest/1e12, do)})
 	}
 	return telemetry.Known(1)
