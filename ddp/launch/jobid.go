@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"os"
 	"strings"
+
+	"github.com/gotrain/gotrain/internal/procfs"
 )
 
 // jobID returns the name that the ranks of one machine share. It is the launcher's own job name if there is one,
@@ -62,14 +64,8 @@ func safeName(s string) string {
 // parentID identifies the parent process, with its start time if the system provides it, because process ids are reused.
 func parentID() string {
 	pid := os.Getppid()
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		// The name in parentheses may contain spaces; field 22 from the start is field 20 after it.
-		s := string(b)
-		if i := strings.LastIndexByte(s, ')'); i >= 0 {
-			if f := strings.Fields(s[i+1:]); len(f) > 19 {
-				return fmt.Sprintf("%d-%s", pid, f[19])
-			}
-		}
+	if p, err := procfs.Read(pid); err == nil {
+		return fmt.Sprintf("%d-%s", pid, p.Start)
 	}
 	return fmt.Sprint(pid)
 }

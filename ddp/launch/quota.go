@@ -8,6 +8,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/gotrain/gotrain/internal/cgroup"
 )
 
 // quota is the processor time that the control groups of a process allow, in processors: 1.5 means 150 ms per 100 ms. The tightest limit of all groups
@@ -22,32 +24,13 @@ var machine fs.FS = os.DirFS("/")
 
 // readQuota reads the quota of this process from control groups v2 and v1; ok is false if there is no limit.
 func readQuota(root fs.FS) (q quota, ok bool) {
-	groups, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
-		return q, false
-	}
-	mounts, _ := fs.ReadFile(root, "proc/self/mountinfo")
-	for line := range strings.Lines(string(groups)) {
-		part := strings.SplitN(strings.TrimSpace(line), ":", 3) // 0::/a/b or 4:cpu,cpuacct:/a/b
-		if len(part) != 3 {
-			continue
+	for _, dir := range cgroup.Dirs(root, "cpu") {
+		read := cpuMax
+		if dir.V1 {
+			read = cfsQuota
 		}
-		kind, read := "cgroup2", cpuMax
-		if part[1] != "" {
-			if !hasWord(part[1], "cpu") {
-				continue
-			}
-			kind, read = "cgroup", cfsQuota
-		}
-		for _, m := range mountsOf(string(mounts), kind) {
-			for dir := m.dir(part[2]); ; dir = path.Dir(dir) {
-				if n, from, found := read(root, dir); found && (!ok || n < q.cpus) {
-					q, ok = quota{n, "/" + from}, true
-				}
-				if dir == m.at || dir == "." || dir == "/" {
-					break
-				}
-			}
+		if n, from, found := read(root, dir.Path); found && (!ok || n < q.cpus) {
+			q, ok = quota{n, "/" + from}, true
 		}
 	}
 	return q, ok
@@ -82,47 +65,6 @@ func ratio(quota, period, from string) (float64, string, bool) {
 		return 0, "", false
 	}
 	return q / p, from, true
-}
-
-// mount is a mount point of a control group hierarchy, which shows the groups from root downwards.
-type mount struct{ root, at string }
-
-// mountsOf lists the mounts of a kind; for v1, those with the cpu controller.
-func mountsOf(mountinfo, kind string) (out []mount) {
-	for line := range strings.Lines(mountinfo) {
-		left, right, found := strings.Cut(line, " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if !found || len(l) < 5 || len(r) < 3 || r[0] != kind || kind == "cgroup" && !hasWord(r[2], "cpu") {
-			continue
-		}
-		out = append(out, mount{unescape(l[3]), strings.TrimPrefix(path.Clean(unescape(l[4])), "/")})
-	}
-	return out
-}
-
-// dir returns the directory of a group. A group outside the root of the mount is not visible to this process, as in a container: then dir returns the top
-// of the mount.
-func (m mount) dir(group string) string {
-	rest, below := strings.CutPrefix(path.Clean("/"+group), strings.TrimSuffix(path.Clean(m.root), "/"))
-	if !below || rest != "" && rest[0] != '/' || strings.Contains(group, "..") {
-		rest = ""
-	}
-	return path.Join(m.at, rest)
-}
-
-// unescape decodes the octal escapes of mountinfo.
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
-}
-
-// hasWord reports whether a comma-separated list contains a word.
-func hasWord(list, word string) bool {
-	for w := range strings.SplitSeq(list, ",") {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // limit caps the threads of each of n ranks to what the quota allows, and sets Why if it did. More threads than processor time are much slower:

@@ -15,17 +15,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gotrain/gotrain/internal/procfs"
 )
 
 // running says whether a process exists and is more than a zombie.
 func running(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	return len(f) > 0 && f[0] != "Z" && f[0] != "X"
+	p, err := procfs.Read(pid)
+	return err == nil && !p.Ended()
 }
 
 // startSupervisor runs a supervisor as a process of its own and returns it with the processes of its ranks.
@@ -122,9 +119,11 @@ func children(pid int) (out []int) {
 
 // state is the state of a process: R, S, T, …
 func state(pid int) string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	s := string(b)
-	return strings.Fields(s[strings.LastIndexByte(s, ')')+1:] + " ?")[0]
+	p, err := procfs.Read(pid)
+	if err != nil {
+		return "?"
+	}
+	return p.State
 }
 
 // Ctrl-Z stops the ranks with the supervisor, and fg lets all go on.

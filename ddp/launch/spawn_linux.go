@@ -1,13 +1,12 @@
 package launch
 
 import (
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gotrain/gotrain/internal/procfs"
 )
 
 // sysProcAttr puts a rank into the job's process group (0: a new one) and has the kernel kill it when the forking thread ends.
@@ -30,17 +29,5 @@ func bind(cpus []int) error {
 // groupRuns reports whether a process group has a member that is not a zombie. An orphaned zombie stays until init reaps
 // it, which is not worth waiting for.
 func groupRuns(pgid int) bool {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, name := range stats {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			continue // it just exited
-		}
-		s := string(b)
-		f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:]) // state, parent, group
-		if len(f) > 2 && f[2] == strconv.Itoa(pgid) && f[0] != "Z" && f[0] != "X" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(procfs.All(), func(p procfs.Process) bool { return p.Group == pgid && !p.Ended() })
 }

@@ -20,6 +20,7 @@ var arrows = map[string]string{
 	"npu/queue": "npu",
 	"npu/ref":   "npu npu/queue",
 	"npu/solib": "",
+	"npu/cpu":   "npu npu/... internal/cgroup",
 	"npu/...":   "npu npu/... ", // devices
 
 	"graph/op":         "npu",
@@ -33,7 +34,7 @@ var arrows = map[string]string{
 	"ddp/compress": "npu ddp/comm",
 	"ddp/comm":     "npu",
 	"ddp/comm/...": "npu npu/... ddp/comm ddp/comm/...",
-	"ddp/launch":   "",
+	"ddp/launch":   "internal/cgroup internal/procfs",
 	"ddp":          "npu ddp/bucket ddp/comm ddp/compress",
 
 	"optim": "npu",
@@ -41,7 +42,7 @@ var arrows = map[string]string{
 	"train/data/...":              "npu train/data/... train/foreign",
 	"train/data/images/turbojpeg": "npu/solib",
 	"train/data/text":             "npu train/data/... train/checkpoint/safetensors train/foreign", // it maps shards as those are mapped
-	"train/dirlock":               "",
+	"train/dirlock":               "internal/procfs",
 	"train/foreign":               "",
 	"train/generate":              "npu graph graph/models/llama",
 	"train/checkpoint/...":        "optim train/checkpoint/... train/foreign internal/amount",

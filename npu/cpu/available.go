@@ -3,18 +3,22 @@
 package cpu
 
 import (
+	"io/fs"
 	"math"
 	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gotrain/gotrain/internal/cgroup"
 )
 
-// machine reads what the kernel says of memory, in files below a root: "/", but in tests.
-type machine struct{ root string }
+// machine reads what the kernel says of memory, in the files of a system: this one, but in tests.
+type machine struct{ root fs.FS }
+
+func here() machine { return machine{os.DirFS("/")} }
 
 // available is how much memory this process may still take, by the system and by its control groups; 0 if that cannot be told.
 func (m machine) available() int64 {
@@ -63,50 +67,34 @@ type group struct{ limit, used, reclaimable int64 }
 // a process of the group has read is there until somebody needs the room, so a container that has read much is always "full".
 func (g group) free() int64 { return g.limit - max(0, g.used-g.reclaimable) }
 
-// groups are the control groups of this process that have a limit, and those around them, since a limit holds for all below it. In a container the path may
-// be the host's while the mount shows only what is below; so the groups along the path that are not there are passed over.
+// groups are the control groups that have a limit for this process.
 func (m machine) groups() []group {
 	var list []group
-	for line := range strings.Lines(m.read("proc/self/cgroup")) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		switch {
-		case len(parts) != 3:
-		case parts[0] == "0" && parts[1] == "":
-			for _, mount := range []string{"sys/fs/cgroup", "sys/fs/cgroup/unified"} {
-				list = append(list, m.along(mount, parts[2], "memory.max", "memory.current", "")...)
-			}
-		case strings.Contains(","+parts[1]+",", ",memory,"): // version 1
-			list = append(list, m.along("sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")...)
+	for _, dir := range cgroup.Dirs(m.root, "memory") {
+		limit, used, total := "memory.max", "memory.current", ""
+		if dir.V1 {
+			limit, used, total = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
 		}
+		g := group{}
+		var err1, err2 error
+		g.limit, err1 = strconv.ParseInt(strings.TrimSpace(m.read(path.Join(dir.Path, limit))), 10, 64) // "max" is no number
+		g.used, err2 = strconv.ParseInt(strings.TrimSpace(m.read(path.Join(dir.Path, used))), 10, 64)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		stat := m.read(path.Join(dir.Path, "memory.stat"))
+		for _, name := range []string{"inactive_file", "active_file"} {
+			n, _ := field(stat, total+name)
+			g.reclaimable += n
+		}
+		list = append(list, g)
 	}
 	return list
 }
 
-func (m machine) along(mount, p, limit, used, total string) []group {
-	var list []group
-	for p = path.Clean("/" + p); ; p = path.Dir(p) {
-		dir := path.Join(mount, p)
-		g := group{}
-		var err1, err2 error
-		g.limit, err1 = strconv.ParseInt(strings.TrimSpace(m.read(path.Join(dir, limit))), 10, 64) // "max" is no number
-		g.used, err2 = strconv.ParseInt(strings.TrimSpace(m.read(path.Join(dir, used))), 10, 64)
-		if err1 == nil && err2 == nil {
-			stat := m.read(path.Join(dir, "memory.stat"))
-			for _, name := range []string{"inactive_file", "active_file"} {
-				n, _ := field(stat, total+name)
-				g.reclaimable += n
-			}
-			list = append(list, g)
-		}
-		if p == "/" {
-			return list
-		}
-	}
-}
-
 // read is the text of a file, empty where there is none.
 func (m machine) read(file string) string {
-	b, err := os.ReadFile(filepath.Join(m.root, file))
+	b, err := fs.ReadFile(m.root, file)
 	if err != nil {
 		return ""
 	}

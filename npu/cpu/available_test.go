@@ -3,16 +3,18 @@
 package cpu
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
+	"testing/fstest"
 )
 
 const mib = 1 << 20
 
 // Numbers of files are in bytes, as the kernel writes them; meminfo's are in kB.
 func TestAvailable(t *testing.T) {
-	meminfo := map[string]string{"proc/meminfo": "MemTotal:       8388608 kB\nMemAvailable:   4194304 kB\n"} // 4096 MiB
+	system := map[string]string{
+		"proc/meminfo":        "MemTotal:       8388608 kB\nMemAvailable:   4194304 kB\n", // 4096 MiB
+		"proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n34 31 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+	}
 	for what, c := range map[string]struct {
 		files       map[string]string
 		free, limit int64
@@ -39,18 +41,13 @@ func TestAvailable(t *testing.T) {
 		"beyond the limit": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1048576\n", "sys/fs/cgroup/memory.current": "2097152\n"}, 1, mib},
 	} {
 		t.Run(what, func(t *testing.T) {
-			m := machine{t.TempDir()}
-			for _, files := range []map[string]string{meminfo, c.files} {
+			root := fstest.MapFS{}
+			for _, files := range []map[string]string{system, c.files} {
 				for name, text := range files {
-					file := filepath.Join(m.root, name)
-					if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					root[name] = &fstest.MapFile{Data: []byte(text)}
 				}
 			}
+			m := machine{root}
 			if got := m.available(); got != c.free {
 				t.Errorf("available: %.1f MiB, want %.1f", float64(got)/mib, float64(c.free)/mib)
 			}
@@ -59,10 +56,10 @@ func TestAvailable(t *testing.T) {
 			}
 		})
 	}
-	if got := (machine{t.TempDir()}).available(); got != 0 {
+	if got := (machine{fstest.MapFS{}}).available(); got != 0 {
 		t.Errorf("nothing is known: %d", got)
 	}
-	if got := (machine{"/"}).available(); got < 16*mib {
+	if got := here().available(); got < 16*mib {
 		t.Errorf("this machine: %d", got)
 	}
 }

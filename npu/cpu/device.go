@@ -52,7 +52,7 @@ func Open(o npu.Options) (*Device, error) {
 	if err := d.options(o); err != nil {
 		return nil, err
 	}
-	d.memory = machine{"/"}.total()
+	d.memory = here().total()
 	limit, err := kern.OneDNNLimit()
 	if err != nil {
 		return nil, fmt.Errorf("cpu: open: %w", err)

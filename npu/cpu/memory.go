@@ -38,7 +38,7 @@ func (d *Device) Alloc(bytes int64) (npu.Buffer, error) {
 		size = (size+hugePage-1)/hugePage*hugePage + hugePage
 	}
 	// Touching more than there is would call the out-of-memory killer, which gives no chance to say why.
-	if free := (machine{"/"}).available(); free > 0 && size > free {
+	if free := here().available(); free > 0 && size > free {
 		return nil, fmt.Errorf("cpu: alloc of %d bytes: only %d MiB of memory are available\nhint: a smaller batch, or fewer ranks on this machine", bytes, free>>20)
 	}
 	m, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)

@@ -1,0 +1,2 @@
+// Package procfs reads what Linux tells about processes in /proc. On systems without /proc every process is unknown.
+package procfs
