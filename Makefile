@@ -1,11 +1,11 @@
-# Few verbs; each is one or two commands that can also be typed. See CONTRIBUTING.md.
+# Shortcuts; each target is one or two commands that you can also type. See CONTRIBUTING.md.
 
 .PHONY: build test race lint bench bench-llama golden docs fuzz
 
 build: ## bin/gotrain and bin/hcclrun
 	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
 
-test: ## what a change must pass
+test: ## vet and all tests; .ci/run has everything that a change must pass
 	go vet ./...
 	go test ./...
 
@@ -17,16 +17,16 @@ lint:
 	go vet ./...
 	staticcheck ./...
 
-bench: ## gotrain next to its peers on this machine; bench/README.md says what is needed
+bench: ## compare gotrain with its peers on this machine; bench/README.md lists what is needed
 	go run ./bench/compare
 
-bench-llama: ## the same for Llamas: training steps, and writing text against the speed of memory; takes hours
+bench-llama: ## the same for Llamas: training steps, and generation against memory bandwidth; takes hours
 	go run ./bench/compare -what llama,generate -shape stories15M,d512
 
 golden: ## rewrite golden files; look at the difference before committing it
 	go test ./recipes ./cmd/gotrain ./internal/notices -update
 
-docs: ## what is generated from code
+docs: ## regenerate documentation from code
 	go generate ./recipes
 
 fuzz: ## every fuzz target for 10 minutes, one after the other

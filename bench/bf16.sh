@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compares f32 with bf16 on a processor without bf16 instructions, which GOTRAIN_MAX_ISA makes this one play: by turns, the fastest step of
-# each. bf16 must reach 0.85 of f32.
+# Compares f32 with bf16 on a processor without bf16 instructions, which GOTRAIN_MAX_ISA simulates: in turn, the fastest step of each. bf16
+# must reach 0.85 of f32.
 #
 #   sh bench/bf16.sh [ROUNDS]
 set -eu

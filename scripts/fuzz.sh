@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Fuzzes the parsers of files and messages that others make, one target after the other, with a limit on memory.
+# Fuzzes the parsers of untrusted files and messages, one target after the other, with a memory limit.
 #
 #   scripts/fuzz.sh                     every target for 10 minutes
 #   scripts/fuzz.sh -t 30s              every target for 30 seconds
-#   scripts/fuzz.sh -t 1h FuzzBin       targets with a name that fits the pattern
+#   scripts/fuzz.sh -t 1h FuzzBin       targets whose name matches the pattern
 #   scripts/fuzz.sh -l                  list the targets
 #
-# An input that fails is written to the package's testdata/fuzz; committed, it is a test from then on. FUZZ_MEMORY_MB (4096) is the address space of one process:
-# an input that takes more is a failure, too.
+# A failing input is written to the package's testdata/fuzz; once committed, it is a regression test. FUZZ_MEMORY_MB (4096) limits the address space of
+# one process: an input that needs more fails too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=10m
@@ -40,10 +40,10 @@ while read -r package target; do
 	fi
 	printf '\n== %s %s for %s\n' "$package" "$target" "$time"
 	binary=$(mktemp)
-	# Built without the limit: the linker needs more than a parser may.
+	# Build without the limit: the linker needs more memory than a parser may use.
 	go test -c -o "$binary" -fuzz=. "./$package" >/dev/null
-	# Go shrinks each input that reaches new code, for up to a minute each; where what is reached changes from run to run, as with maps, that minute is lost, and
-	# with many such inputs nothing else happens. A hundred tries are enough.
+	# Go minimises each input that reaches new code, for up to a minute each. If the covered code varies from run to run, as with maps, that minute is lost,
+	# and with many such inputs nothing else happens. A hundred tries are enough.
 	if ! (
 		ulimit -v $((memory * 1024))
 		cd "$package"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Makes a Debian or Ubuntu machine that has Go ready to build and test gotrain: a C compiler, oneDNN and libjpeg-turbo. It installs
-# only what is missing, and says what it does. Everything else is in the Go module.
+# only what is missing, and reports what it does. Everything else is in the Go module.
 #
 #   sh scripts/setup.sh
 #
-# GOTRAIN_NO_ONEDNN3=1 leaves out the faster oneDNN 3, which comes from PyPI because Debian's is 2.6.
+# GOTRAIN_NO_ONEDNN3=1 skips the faster oneDNN 3, which comes from PyPI because Debian's is 2.6.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ if ! command -v go >/dev/null 2>&1; then
 	exit 1
 fi
 
-# A library is there when the dynamic linker finds it.
+# A library is installed if the dynamic linker finds it.
 has_lib() { { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true; } | grep -q "$1"; }
 
 missing=
@@ -27,7 +27,7 @@ has_lib 'libturbojpeg\.so\.0' || need libturbojpeg0
 
 if [ -n "$missing" ]; then
 	if ! command -v apt-get >/dev/null 2>&1; then
-		say "missing:$missing. There is no apt-get here; install them with this system's package manager:"
+		say "missing:$missing. This system has no apt-get; install them with its package manager:"
 		say "a C compiler with the headers of libc, oneDNN (libdnnl.so.2 or .3), libjpeg-turbo (libturbojpeg.so.0)"
 		exit 1
 	fi
@@ -48,7 +48,7 @@ if [ -n "$missing" ]; then
 	$as_root apt-get install -y -qq --no-install-recommends $missing >&2
 fi
 
-# The newer library is a matter of speed, not of results: without it everything works.
+# The newer library changes speed, not results: everything works without it.
 if [ -z "${GOTRAIN_NO_ONEDNN3:-}" ] && ! has_lib 'libdnnl\.so\.3'; then
-	sh scripts/onednn3.sh || say "going on with the oneDNN of the system; bf16 is slower with it"
+	sh scripts/onednn3.sh || say "continuing with the system's oneDNN; bf16 is slower with it"
 fi

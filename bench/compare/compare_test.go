@@ -144,7 +144,7 @@ for s in 5 2 2 2; do echo '{"event":"step","step_time":'$s'}'; done > "$1/metric
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"pytorch does not take part", "BENCH_PYTHON", "gotrain", "16.00", "mark", "6.00", "2.67x"} {
+	for _, want := range []string{"pytorch does not take part", "BENCH_PYTHON", "gotrain", "16.00", "C reference", "6.00", "2.67x"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, out.String())
 		}

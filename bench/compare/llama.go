@@ -24,7 +24,7 @@ func (h *harness) llama() error {
 	if err != nil {
 		return err
 	}
-	mark := outside("mark", "BENCH_MARK_LLAMA", func(s setting) []string {
+	mark := outside("C reference", "BENCH_MARK_LLAMA", func(s setting) []string {
 		return []string{s.Model, strconv.Itoa(s.Batch), s.DType, strconv.Itoa(s.Steps)}
 	})
 	mark.fits = func(s setting) bool { return s.Seq == markSeq }

@@ -15,14 +15,14 @@ import (
 
 // mark is the bare ResNet-50.
 func (h *harness) mark() contestant {
-	return outside("mark", "BENCH_MARK", func(s setting) []string { return []string{strconv.Itoa(s.Batch), s.DType, strconv.Itoa(s.Steps)} })
+	return outside("C reference", "BENCH_MARK", func(s setting) []string { return []string{strconv.Itoa(s.Batch), s.DType, strconv.Itoa(s.Steps)} })
 }
 
 // outside is a bare program that a variable names.
 func outside(name, variable string, args func(s setting) []string) contestant {
 	path := os.Getenv(variable)
 	if path == "" {
-		return contestant{name: name, missing: variable + " names no program\nhint: it is optional; see bench/README.md"}
+		return contestant{name: name, missing: variable + " is not set\nhint: it is optional; see bench/README.md"}
 	}
 	if _, err := exec.LookPath(path); err != nil {
 		return contestant{name: name, missing: fmt.Sprintf("%s: %v", variable, err)}
@@ -31,7 +31,7 @@ func outside(name, variable string, args func(s setting) []string) contestant {
 	return copies(name, version, func(s setting) []string { return append([]string{path}, args(s)...) })
 }
 
-// copies is a program that knows no ranks: one of it runs for each rank, side by side, each on its own processors, and their rates are added up.
+// copies is a program that does not know ranks: one copy runs per rank, side by side, each on its own processors, and their rates are summed.
 func copies(name, version string, command func(s setting) []string) contestant {
 	run := func(ctx context.Context, s setting) (result, error) {
 		rs, errs := make([]result, s.World), make([]error, s.World)

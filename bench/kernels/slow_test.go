@@ -19,8 +19,8 @@ import (
 // heavy are the kinds that a step consists of.
 var heavy = regexp.MustCompile(`(?m)^  (conv2d\S*|matmul \S+|linear_cross_entropy\S*|attention\S*|batchnorm\S*|maxpool\S*) +(\S+) `)
 
-// No heavy kernel of a training step in bf16 is one of plain loops, of Go or of the library, whatever instructions the processor has: such a step takes minutes. Each
-// instruction set is a process of its own, as the library looks at the processor once.
+// No heavy kernel of a training step in bf16 is one of plain loops, of Go or of the library, whatever instructions the processor has: such
+// a step takes minutes. Each instruction set is a process of its own, as the library looks at the processor once.
 func TestNoPlainLoops(t *testing.T) {
 	if args := os.Getenv("KERNELS_TEST_ARGS"); args != "" {
 		if err := run(t.Context(), strings.Fields(args), os.Stdout); err != nil {

@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/gotrain/gotrain"
 
-// arrows says what a package may import of this module. A name stands for the package, with /... also for what is below. The
-// longest entry that fits a package counts for it; a package without an entry is an error, so a new one has to be placed.
+// arrows lists what a package may import from this module. A name matches the package; with /... it also matches the packages below. The longest
+// matching entry applies; a package without an entry is an error, so a new package needs an entry.
 var arrows = map[string]string{
 	"npu":       "",
 	"npu/queue": "npu",
@@ -31,24 +31,23 @@ var arrows = map[string]string{
 	"graph/graphtest":  "npu/... graph/...", // for tests
 
 	"ddp/bucket":   "npu",
-	"ddp/compress": "npu ddp/comm",
 	"ddp/comm":     "npu",
 	"ddp/comm/...": "npu npu/... ddp/comm ddp/comm/...",
 	"ddp/launch":   "internal/cgroup internal/procfs",
-	"ddp":          "npu ddp/bucket ddp/comm ddp/compress",
+	"ddp":          "npu ddp/bucket ddp/comm",
 
 	"optim": "npu",
 
 	"train/data/...":              "npu train/data/... train/foreign",
 	"train/data/images/turbojpeg": "npu/solib",
-	"train/data/text":             "npu train/data/... train/checkpoint/safetensors train/foreign", // it maps shards as those are mapped
+	"train/data/text":             "npu train/data/... train/checkpoint/safetensors train/foreign", // it memory-maps shards with the same code
 	"train/dirlock":               "internal/procfs",
 	"train/foreign":               "",
 	"train/generate":              "npu graph graph/models/llama",
 	"train/checkpoint/...":        "optim train/checkpoint/... train/foreign internal/amount",
 	"train/checkpoint/llamafile":  "graph/models/llama train/checkpoint/... train/foreign",
 	"train/telemetry":             "ddp/launch train/foreign internal/amount",
-	"train":                       "npu ddp/... optim graph graph/op graph/plan train/... internal/amount", // it meets devices and models as interfaces only
+	"train":                       "npu ddp/... optim graph graph/op graph/plan train/... internal/amount", // devices and models are interfaces here
 
 	"recipes":          "ddp/launch train/foreign",
 	"recipes/data":     "train/data",
@@ -60,7 +59,7 @@ var arrows = map[string]string{
 	"internal/...": "",
 }
 
-// covers says whether a pattern stands for a package.
+// covers reports whether a pattern matches a package.
 func covers(pattern, pkg string) bool {
 	if base, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return pkg == base || strings.HasPrefix(pkg, base+"/")
@@ -68,7 +67,7 @@ func covers(pattern, pkg string) bool {
 	return pattern == pkg
 }
 
-// rule is the entry of arrows for a package.
+// rule returns the entry of arrows for a package.
 func rule(pkg string) (allowed []string, ok bool) {
 	best := ""
 	for p := range arrows {
@@ -79,7 +78,7 @@ func rule(pkg string) (allowed []string, ok bool) {
 	return strings.Fields(arrows[best]), best != ""
 }
 
-// pkg is what go list says of a package.
+// pkg is the output of go list for a package.
 type pkg struct {
 	ImportPath   string
 	Name         string
@@ -137,7 +136,7 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
-// Gorgonia stays behind the graph package, cobra in the commands, and so on: a library that is wanted elsewhere is a decision.
+// Gorgonia stays behind the graph package, cobra in the commands, and so on: using a library elsewhere needs a decision record.
 func TestWhoUsesWhichModule(t *testing.T) {
 	homes := map[string]string{
 		"gorgonia.org/":              "graph",
@@ -171,13 +170,13 @@ func TestWhoUsesWhichModule(t *testing.T) {
 
 func TestRule(t *testing.T) {
 	for name, want := range map[string]string{"npu": "", "npu/ref": "npu npu/queue", "npu/cpu/kern": "npu npu/...", "graph": "npu graph/op graph/plan",
-		"ddp": "npu ddp/bucket ddp/comm ddp/compress"} {
+		"ddp": "npu ddp/bucket ddp/comm"} {
 		got, ok := rule(name)
 		if !ok || strings.Join(got, " ") != want {
 			t.Errorf("%s: %q %v, want %q", name, got, ok, want)
 		}
 	}
 	if _, ok := rule("elsewhere"); ok {
-		t.Error("a package without a place was accepted")
+		t.Error("a package without an entry was accepted")
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var variable = regexp.MustCompile(`\bGOTRAIN_[A-Z0-9_]*[A-Z0-9]\b`)
 
-// Every variable that the source reads or sets is in docs/environment.md, and the page has no others.
+// docs/environment.md lists every variable that the source reads or sets, and no others.
 func TestEnvironmentIsDocumented(t *testing.T) {
 	const root = "../.."
 	used := map[string]string{}
@@ -44,12 +44,12 @@ func TestEnvironmentIsDocumented(t *testing.T) {
 	named := variable.FindAllString(string(page), -1)
 	for v, where := range used {
 		if !slices.Contains(named, v) {
-			t.Errorf("%s of %s is not in docs/environment.md", v, where)
+			t.Errorf("%s, used in %s, is not in docs/environment.md", v, where)
 		}
 	}
 	for _, v := range named {
 		if used[v] == "" {
-			t.Errorf("docs/environment.md has %s, which nothing reads", v)
+			t.Errorf("docs/environment.md lists %s, which the source does not use", v)
 		}
 	}
 	if len(used) < 20 {

@@ -64,7 +64,7 @@ func sources(t *testing.T, mode parser.Mode, do func(name string, f *ast.File, s
 	})
 }
 
-// C code lives in leaf packages only.
+// cgo is allowed in leaf packages only.
 func TestCgoInItsPlace(t *testing.T) {
 	sources(t, parser.ImportsOnly, func(name string, f *ast.File, _ *token.FileSet) {
 		for _, i := range f.Imports {
@@ -78,7 +78,7 @@ func TestCgoInItsPlace(t *testing.T) {
 	})
 }
 
-// Nothing of the machine on which a file was written may stay in it, and nothing that is left for later.
+// No file mentions the machine it was written on, or work that is left for later.
 func TestForbiddenStrings(t *testing.T) {
 	later := "TO" + "DO|FIX" + "ME"
 	bad := regexp.MustCompile(`/wo` + `rk/|\.lib` + `rary/|\b(` + later + `)\b|not impl` + `emented yet`)
@@ -91,17 +91,18 @@ func TestForbiddenStrings(t *testing.T) {
 	})
 }
 
-// helpers are packages that need no example: commands, test suites, what is inside another package.
-var helpers = regexp.MustCompile(`^(cmd|bench|examples|internal)/|^graph/graphtest$|^ddp/comm/commtest$|^train/checkpoint/faultfs$|^npu/cpu/(dnnl|kern)$|^train/data/images/turbojpeg$|^ddp/comm/reduce$`)
+// helpers are packages that need no example: commands, test suites, internals of another package.
+var helpers = regexp.MustCompile(`^(cmd|bench|examples|internal)/|^graph/graphtest$|^ddp/comm/commtest$` +
+	`|^train/checkpoint/faultfs$|^npu/cpu/(dnnl|kern)$|^train/data/images/turbojpeg$|^ddp/comm/reduce$`)
 
-// Every package has a manual in doc.go, and an example that is run.
+// Every package has a manual in doc.go, and an example that the tests run.
 func TestManualAndExample(t *testing.T) {
 	for _, p := range list(t) {
 		text, err := os.ReadFile(filepath.Join(p.Dir, "doc.go"))
 		if err != nil && !strings.HasPrefix(p.name(), "examples/") && !strings.HasPrefix(p.name(), "bench/") {
 			t.Errorf("%s has no doc.go", p.name())
 		} else if err == nil && !regexp.MustCompile(`(?s)^(//[^\n]*\n\n)*// (Package|Command) `).Match(text) {
-			t.Errorf("%s/doc.go does not begin with what the package is", p.name())
+			t.Errorf("%s/doc.go does not begin with \"Package\" or \"Command\"", p.name())
 		}
 		if helpers.MatchString(p.name()) {
 			continue
@@ -117,8 +118,8 @@ func TestManualAndExample(t *testing.T) {
 	}
 }
 
-// Small files and functions. The limits are wider than the aim (300 and 60 lines), for now and then a table or a loop that reads
-// straight down is better whole.
+// Files and functions are small. The limits are wider than the goal (300 and 60 lines), because a table or a loop that reads straight down is
+// sometimes better in one piece.
 func TestSizes(t *testing.T) {
 	const fileLimit, funcLimit = 600, 90
 	sources(t, 0, func(name string, f *ast.File, set *token.FileSet) {
@@ -138,7 +139,7 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// Exported things are documented.
+// Exported names are documented.
 func TestExportedIsDocumented(t *testing.T) {
 	sources(t, parser.ParseComments, func(name string, f *ast.File, set *token.FileSet) {
 		if strings.HasSuffix(name, "_test.go") || f.Name.Name == "main" {
@@ -161,7 +162,7 @@ func TestExportedIsDocumented(t *testing.T) {
 	})
 }
 
-// oneLine says whether a method is whole on one line, as the methods of small types are that only fill an interface.
+// oneLine reports whether a method fits one line, as methods of small types that only satisfy an interface do.
 func oneLine(set *token.FileSet, d *ast.FuncDecl) bool {
 	return d.Recv != nil && set.Position(d.Pos()).Line == set.Position(d.End()).Line
 }

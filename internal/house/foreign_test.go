@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Files that others made are opened by train/foreign, which refuses pipes and devices and reads no more than a limit. A folder is opened to be
-// synced only, in functions of these names; os.ReadDir lists it.
+// Untrusted files are opened by train/foreign, which refuses pipes and devices and limits how much it reads. Folders are opened only to sync
+// them, in functions with these names; os.ReadDir lists them.
 func TestForeignFilesAreOpenedInOnePlace(t *testing.T) {
 	folders := []string{"syncDir", "SyncDir"}
 	sources(t, parser.SkipObjectResolution, func(name string, f *ast.File, set *token.FileSet) {
@@ -28,7 +28,7 @@ func TestForeignFilesAreOpenedInOnePlace(t *testing.T) {
 					return true
 				}
 				if x, ok := s.X.(*ast.Ident); ok && x.Name == "os" && (s.Sel.Name == "Open" || s.Sel.Name == "ReadFile") {
-					t.Errorf("%s: os.%s\nhint: train/foreign opens files of others: Open, ReadFile with a limit", set.Position(n.Pos()), s.Sel.Name)
+					t.Errorf("%s: os.%s\nhint: use train/foreign: Open, or ReadFile with a limit", set.Position(n.Pos()), s.Sel.Name)
 				}
 				return true
 			})

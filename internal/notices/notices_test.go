@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite THIRD_PARTY_NOTICES.txt; look a
 // module is a dependency that is linked into a program.
 type module struct{ Path, Version, Dir string }
 
-// linked are the modules that the programs import on any platform that they are built for.
+// linked returns the modules that the programs import on any platform that they are built for.
 func linked(t *testing.T) []module {
 	t.Helper()
 	all := map[string]module{}
@@ -56,7 +56,7 @@ func linked(t *testing.T) []module {
 
 var licenceName = regexp.MustCompile(`(?i)^(.*-)?(licen[cs]e|copying|notice|patents)(\.(txt|md))?$`)
 
-// licences are the texts that a module comes with: those at its top, and those of code that it took from others.
+// licences returns the licence texts of a module: those at its top, and those of third-party code in it.
 func licences(t *testing.T, m module) []string {
 	t.Helper()
 	var out []string
@@ -72,7 +72,7 @@ func licences(t *testing.T, m module) []string {
 		}
 	}
 	if len(out) == 0 {
-		t.Fatalf("%s %s comes without a licence: it must not be linked", m.Path, m.Version)
+		t.Fatalf("%s %s has no licence: it must not be linked", m.Path, m.Version)
 	}
 	return out
 }
@@ -86,7 +86,7 @@ func read(t *testing.T, file string) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
 }
 
-// write composes the notices: the same text is printed once, below all that it is for.
+// write composes the notices: each text is printed once, below everything that it covers.
 func write(t *testing.T) string {
 	t.Helper()
 	var order []string
@@ -120,7 +120,7 @@ func write(t *testing.T) string {
 	return b.String()
 }
 
-// Everything that is linked has its licence in the program, in the version that is linked.
+// The program contains the licence of everything linked, in the linked version.
 func TestNoticesAreComplete(t *testing.T) {
 	want := write(t)
 	if *update {
@@ -138,29 +138,29 @@ func TestNoticesAreComplete(t *testing.T) {
 			t.Fatalf("line %d is not %q; run: go test ./internal/notices -update", i+1, wants[i])
 		}
 	}
-	t.Fatal("there is more than is linked; run: go test ./internal/notices -update")
+	t.Fatal("the notices list more than is linked; run: go test ./internal/notices -update")
 }
 
-// Versions from which on published advisories about linked modules are mended.
-var mended = map[string]string{
+// fixed lists the versions that fix published advisories about linked modules.
+var fixed = map[string]string{
 	"github.com/gogo/protobuf":   "v1.3.2",  // CVE-2021-3121
 	"google.golang.org/protobuf": "v1.33.0", // CVE-2024-24786
 	"golang.org/x/sys":           "v0.1.0",  // CVE-2022-29526
 }
 
-// No module is linked in a version with an advisory that was known when this table was last looked at.
+// No module is linked in a version with an advisory that was known when this table was last updated.
 func TestAdvisories(t *testing.T) {
 	seen := 0
 	for _, m := range linked(t) {
-		if least := mended[m.Path]; least != "" {
+		if least := fixed[m.Path]; least != "" {
 			seen++
 			if older(m.Version, least) {
-				t.Errorf("%s %s has a known advisory, mended in %s", m.Path, m.Version, least)
+				t.Errorf("%s %s has a known advisory, fixed in %s", m.Path, m.Version, least)
 			}
 		}
 	}
-	if seen != len(mended) {
-		t.Errorf("%d of %d modules of the table are linked: take out those that are not", seen, len(mended))
+	if seen != len(fixed) {
+		t.Errorf("%d of %d modules of the table are linked: remove the others", seen, len(fixed))
 	}
 }
 
