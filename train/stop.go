@@ -74,7 +74,7 @@ func (e *StopError) hint() string {
 	case e.Evaluation:
 		return "the same command starts over"
 	case e.Dir == "":
-		return "the same command starts over; with checkpoints on it would resume"
+		return "enable checkpoints to be able to resume; the same command starts over"
 	case !e.Resumes && e.Saved:
 		return "the same command does not resume from there; set checkpoint.resume to auto or to that checkpoint"
 	case !e.Resumes:

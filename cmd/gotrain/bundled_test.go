@@ -64,14 +64,14 @@ func TestBundledDataWithoutAHome(t *testing.T) {
 		cmd := elsewhere(t, home, "run", "quickstart", "--set", "run.steps=1", "--set", "train.device=ref", "--set", "train.batch_per_rank=2",
 			"--set", "eval.enabled=false", "--set", "eval.every_epochs=0", "--set", "checkpoint.enabled=false")
 		out, err := cmd.CombinedOutput()
-		if err != nil || strings.Count(string(out), "unpacked to the directory for temporary files") != 1 {
+		if err != nil || strings.Count(string(out), "unpacking bundled data to the directory for temporary files") != 1 {
 			t.Errorf("HOME=%s: %v\n%s", home, err, out)
 		}
 	}
 	cmd := elsewhere(t, "", "validate", "quickstart")
 	cmd.Env = append(cmd.Env, "TMPDIR="+filepath.Join(file, "tmp"))
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 66 || !strings.Contains(string(out), "hint: name a directory of your own in XDG_CACHE_HOME") {
+	if cmd.ProcessState.ExitCode() != 66 || !strings.Contains(string(out), "hint: set XDG_CACHE_HOME to a directory that you own") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

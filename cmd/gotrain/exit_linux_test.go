@@ -51,7 +51,7 @@ func TestExitCodes(t *testing.T) {
 		{name: "done", args: []string{"version"}, code: launch.ExitOK, want: "gotrain "},
 		{name: "flag", args: []string{"run", "--nope"}, code: launch.ExitUsage, want: "unknown flag"},
 		{name: "launcher", args: run(), env: []string{"RANK=1"}, code: launch.ExitUsage, want: "WORLD_SIZE"},
-		{name: "no data", args: noData, ranks: both, code: launch.ExitNoInput, want: "no data set there"},
+		{name: "no data", args: noData, ranks: both, code: launch.ExitNoInput, want: "no data set at this path"},
 		{name: "no checkpoint", args: []string{"inspect", file + ".none"}, code: launch.ExitNoInput, want: "no such file"},
 		{name: "no device", args: run("train.device=cpu"), env: []string{"GOTRAIN_ONEDNN=" + file}, ranks: both, code: launch.ExitUnavailable, want: "cpu"},
 		{name: "output folder is a file", args: run("run.output_dir=" + file), ranks: both, code: launch.ExitStorage, want: "not a directory"},

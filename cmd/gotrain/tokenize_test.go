@@ -42,7 +42,7 @@ func TestTokenize(t *testing.T) {
 	if c.Len() != 10 || c.Documents() != 2 {
 		t.Errorf("%d ids of %d documents", c.Len(), c.Documents())
 	}
-	if _, errs, code = cli(t, args...); code != 64 || !strings.Contains(errs, "holds shards already") {
+	if _, errs, code = cli(t, args...); code != 64 || !strings.Contains(errs, "already holds shards") {
 		t.Errorf("code %d, %s", code, errs)
 	}
 	if out, errs, code = cli(t, append(args, "--force", "--summary-json")...); code != 0 || !json.Valid([]byte(out)) {
