@@ -36,7 +36,7 @@ func (b *Builder) apply(kind string, attrs npu.Attrs, in []*Node) *Node {
 	}
 	k, err := op.Lookup(kind)
 	if err != nil {
-		b.Failf("%w\nhint: registered kinds are %s", err, strings.Join(op.Names(), ", "))
+		b.Failf("%w\nhint: use one of the registered kinds: %s", err, strings.Join(op.Names(), ", "))
 		return b.placeholder
 	}
 	for i, n := range in {
@@ -90,7 +90,7 @@ func (b *Builder) unique(mk func(kids gorgonia.Nodes) gorgonia.Op, in []*Node) (
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("gorgonia merged the node with another one, %q, by a clash of hashes\nhint: give graph.New the option graph.Salt(1)", n.Name())
+	return nil, fmt.Errorf("gorgonia merged the node with another one, %q, because of a hash collision\nhint: pass graph.Salt(1) to graph.New", n.Name())
 }
 
 // applyOp is gorgonia.ApplyOp with its panics turned into errors.

@@ -19,7 +19,7 @@ type Memory struct {
 // Bind fixes all memory and prepares every launch. Inputs and outputs are allocated here; see Input and Output.
 func (p *Program) Bind(m Memory) error {
 	if p.bound {
-		return fmt.Errorf("graph: a program is bound once")
+		return fmt.Errorf("graph: the program is already bound")
 	}
 	pl := p.plan
 	if len(m.Weights) != len(pl.Weights) || len(m.States) != len(pl.States) || (m.Grads != nil && len(m.Grads) != len(pl.Weights)) {
@@ -152,7 +152,7 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 			if add {
 				for _, o := range s.Out {
 					if _, isGrad := p.weightOf[o]; isGrad {
-						return nil, fmt.Errorf("graph: %s of %q runs on the host and makes a gradient: accumulation is not possible", s.Op.Kind, s.Name)
+						return nil, fmt.Errorf("graph: %s of %q runs on the host and computes a gradient, so accumulation is not possible", s.Op.Kind, s.Name)
 					}
 				}
 			}
@@ -291,12 +291,12 @@ func (p *Program) Run(s npu.Stream, add bool, ready func(group int) error) error
 		return fmt.Errorf("graph: run before Bind")
 	}
 	if len(p.once) > 0 && !p.prepared {
-		return fmt.Errorf("graph: run before Prepare, which a program with constant weights needs")
+		return fmt.Errorf("graph: run before Prepare, which a program with constant weights requires")
 	}
 	segs := p.write
 	if add {
 		if segs = p.add; segs == nil {
-			return fmt.Errorf("graph: compiled without Options.Accumulate")
+			return fmt.Errorf("graph: the program was compiled without Options.Accumulate")
 		}
 	}
 	for i := range segs {

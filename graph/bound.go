@@ -5,7 +5,7 @@ import "errors"
 // ErrNil is a node that is not there.
 var ErrNil = errors.New("nil node")
 
-const nilHint = "an input may have another name, or a raw Gorgonia op failed and its error was not looked at (wrap it in Builder.Raw)"
+const nilHint = "check the names of inputs, and the errors of raw Gorgonia ops (wrap them in Builder.Raw)"
 
 // Bound says what an input of whole numbers may hold, because the graph indexes with it: 0 … Below-1.
 type Bound struct {

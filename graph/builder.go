@@ -163,7 +163,7 @@ func (b *Builder) Failf(format string, args ...any) {
 // outside fails where a method that builds is called from within Raw, which holds the lock: better than a deadlock.
 func (b *Builder) outside() bool {
 	if b.raw {
-		b.Failf("a method of the Builder was called within Raw\nhint: only Gorgonia's own functions may be called there")
+		b.Failf("a method of the Builder was called within Raw\nhint: call only Gorgonia's own functions there")
 	}
 	return b.err == nil
 }
@@ -221,7 +221,7 @@ func validName(s string) bool {
 // Desc is dtype and shape of a node; after an error that of the placeholder, which has rank 8, so that a model may index the shape.
 func (b *Builder) Desc(n *Node) npu.Desc {
 	if b.err == nil && n == nil {
-		b.Failf("the shape of a %w was asked for\nhint: %s", ErrNil, nilHint)
+		b.Failf("the shape of a %w was requested\nhint: %s", ErrNil, nilHint)
 	}
 	if b.err == nil {
 		d, err := descOf(n)

@@ -26,11 +26,11 @@ func (b *Builder) Loss(n *Node) {
 		return
 	}
 	if b.loss != nil {
-		b.Failf("the loss is set twice\nhint: add the two losses and set the sum")
+		b.Failf("the loss is already set\nhint: add the two losses and set the sum")
 		return
 	}
 	if d := b.Desc(n); b.err == nil && !d.Equal(npu.D(npu.F32)) {
-		b.Failf("the loss is %s, want a f32 scalar\nhint: reduce it with Builder.Sum or take CrossEntropy's", d)
+		b.Failf("the loss is %s, want an f32 scalar\nhint: reduce it with Builder.Sum, or use the loss of CrossEntropy", d)
 		return
 	}
 	b.loss = n
@@ -130,7 +130,7 @@ func (b *Builder) wrt(reached map[*Node]bool) (params []*Param, nodes gorgonia.N
 	}
 	if len(lost) > 0 && !b.unreachedOK {
 		b.Failf(
-			"the loss does not depend on %d parameter(s): %s\nhint: remove or freeze them, or give graph.New the option graph.AllowUnreached",
+			"the loss does not depend on %d parameter(s): %s\nhint: remove or freeze them, or pass graph.AllowUnreached to graph.New",
 			len(lost),
 			strings.Join(lost, ", "),
 		)
@@ -163,10 +163,10 @@ func (b *Builder) differentiate(c *call, in gorgonia.Nodes, out, dy *Node) (gorg
 			continue
 		}
 		if i >= len(refs) || refs[i] == nil {
-			return nil, fmt.Errorf("%s %s: its rule gives no gradient for input %d", c.kind.Name, where(c), i)
+			return nil, fmt.Errorf("%s %s: its rule returns no gradient for input %d", c.kind.Name, where(c), i)
 		}
 		if d := refs[i].Desc(); !d.Equal(c.in[i]) {
-			return nil, fmt.Errorf("%s %s: its rule gives %s as gradient of input %d, which is %s", c.kind.Name, where(c), d, i, c.in[i])
+			return nil, fmt.Errorf("%s %s: its rule returns %s as the gradient of input %d, which is %s", c.kind.Name, where(c), d, i, c.in[i])
 		}
 		grads[i] = refs[i].(value).node()
 		b.grad.parts[in[i]] = append(b.grad.parts[in[i]], grads[i])
@@ -185,19 +185,19 @@ func (b *Builder) checkSum(n, dy *Node) error {
 	for i := len(parts) - 1; i > 0; i-- {
 		kids := children(sum)
 		if _, own := sum.Op().(*call); own || len(kids) != 2 || kids[1] != parts[i] {
-			return fmt.Errorf("gorgonia merged the sum of its gradients with another node\nhint: give graph.New the option graph.Salt(1)")
+			return fmt.Errorf("gorgonia merged the sum of its gradients with another node\nhint: pass graph.Salt(1) to graph.New")
 		}
 		sum = kids[0]
 	}
 	if sum != parts[0] {
-		return fmt.Errorf("gorgonia merged its gradient with another node\nhint: give graph.New the option graph.Salt(1)")
+		return fmt.Errorf("gorgonia merged its gradient with another node\nhint: pass graph.Salt(1) to graph.New")
 	}
 	return nil
 }
 
 func (b *Builder) checkGrad(p *Param, g *Node) error {
 	if g == nil {
-		return fmt.Errorf("gorgonia gave none")
+		return fmt.Errorf("gorgonia returned none")
 	}
 	if err := b.checkSum(p.Node, g); err != nil {
 		return err

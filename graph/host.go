@@ -68,7 +68,7 @@ func toValue(d npu.Desc, b []byte) (gorgonia.Value, error) {
 			return gorgonia.NewI64(s[0]), nil
 		}
 	default:
-		return nil, fmt.Errorf("no host op takes %s", d.DType)
+		return nil, fmt.Errorf("host ops do not support %s", d.DType)
 	}
 	return tensor.New(tensor.WithShape(d.Shape...), tensor.WithBacking(data)), nil
 }

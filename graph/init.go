@@ -92,7 +92,7 @@ func (i Init) check(s npu.Shape) error {
 	case Constant:
 	case Normal, TruncNormal:
 		if !(i.B >= 0) {
-			return fmt.Errorf("initialiser %s: the deviation is negative", i)
+			return fmt.Errorf("initialiser %s: the standard deviation is negative", i)
 		}
 	case Uniform:
 		if !(i.A <= i.B) {
@@ -100,10 +100,10 @@ func (i Init) check(s npu.Shape) error {
 		}
 	case ScaledNormal, ScaledUniform:
 		if len(s) < 2 {
-			return fmt.Errorf("initialiser %s wants a shape [out in …], got %v", i, s)
+			return fmt.Errorf("initialiser %s requires a shape [out in …], got %v", i, s)
 		}
 	default:
-		return errors.New("has no initialiser\nhint: graph.Zeros(), graph.KaimingNormal(graph.FanOut), …")
+		return errors.New("has no initialiser\nhint: use graph.Zeros(), graph.KaimingNormal(graph.FanOut), …")
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (b *Builder) leaf(name string, l *leaf) *Node {
 	case !validName(name):
 		b.Failf("name %q: want letters, digits, _, - and . between them", name)
 	case b.taken[name]:
-		b.Failf("the name %q is used twice\nhint: put the second one in its own scope (Builder.In)", name)
+		b.Failf("the name %q is already used\nhint: put the second one in its own scope (Builder.In)", name)
 	case l.desc.DType.Size() == 0:
 		b.Failf("%q: dtype %v", name, l.desc.DType)
 	case len(l.desc.Shape) > 8:

@@ -120,7 +120,7 @@ func (l *lowering) mark() error {
 		}
 		if _, own := n.Op().(*call); !own {
 			if by, bad := refused[builtinName(n)]; bad {
-				return fmt.Errorf("built-in gorgonia op %s (node %q) is wrong or merges silently\nhint: use %s", n.Op(), n.Name(), by)
+				return fmt.Errorf("built-in gorgonia op %s (node %q) is incorrect or silently merged\nhint: use %s", n.Op(), n.Name(), by)
 			}
 			if low, ok := lowerBuiltin(n); ok {
 				l.builtins[n], kids = low, low.in
@@ -222,7 +222,7 @@ func (l *lowering) inputs(n *Node, kids []*Node) ([]plan.ID, error) {
 	for _, k := range kids {
 		id, ok := l.id[k]
 		if !ok {
-			return nil, fmt.Errorf("node %q reads %q, which nothing makes", n.Name(), k.Name())
+			return nil, fmt.Errorf("node %q reads %q, which no node produces", n.Name(), k.Name())
 		}
 		in = append(in, id)
 	}
@@ -238,11 +238,11 @@ func (l *lowering) host(n *Node, kids []*Node, d npu.Desc, c plan.Call) (plan.Ca
 			return c, err
 		}
 		if !hostable(in[i].DType) {
-			return c, fmt.Errorf("built-in gorgonia op %s cannot take %s\nhint: cast its input to f32", n.Op(), in[i].DType)
+			return c, fmt.Errorf("built-in gorgonia op %s does not support %s\nhint: cast its input to f32", n.Op(), in[i].DType)
 		}
 	}
 	if !hostable(d.DType) {
-		return c, errors.New("built-in gorgonia op " + n.Op().String() + " gives " + d.DType.String() + ", which the host fallback does not carry")
+		return c, errors.New("built-in gorgonia op " + n.Op().String() + " gives " + d.DType.String() + ", which the host fallback does not support")
 	}
 	c.Kind, c.Attrs, c.Host = "host", npu.Attrs{"op": n.Op().String()}, hostCall(n.Op(), in, d)
 	l.b.warnf("graph: the built-in gorgonia op %s (node %d, %q) has no kernel and runs on the host, with a copy each way", n.Op(), n.ID(), n.Name())

@@ -38,7 +38,7 @@ func descOf(n *Node) (npu.Desc, error) {
 			return npu.D(t, shape...), nil
 		}
 	}
-	return npu.Desc{}, fmt.Errorf("node %q has the dtype %v, which no device computes with", n.Name(), dt)
+	return npu.Desc{}, fmt.Errorf("node %q has dtype %v, which no device supports", n.Name(), dt)
 }
 
 // typeOf is the Gorgonia type of a desc. Made anew at each call, because Gorgonia recycles types.
@@ -77,7 +77,7 @@ func (c *call) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
 	return tensor.Shape(c.out[0].Shape.Clone()), nil
 }
 func (c *call) Do(...gorgonia.Value) (gorgonia.Value, error) {
-	return nil, fmt.Errorf("graph: %s runs on a device only; compile the graph instead of handing it to a Gorgonia machine", c.kind.Name)
+	return nil, fmt.Errorf("graph: %s runs only on a device; compile the graph instead of passing it to a Gorgonia machine", c.kind.Name)
 }
 func (c *call) ReturnsPtr() bool      { return false }
 func (c *call) CallsExtern() bool     { return true }

@@ -67,7 +67,7 @@ func (b *Builder) reach() map[*Node]bool {
 
 // cut reports an edge through which no gradient flows, unless that is what the user or the kind wants.
 func (b *Builder) cut(n *Node, j int) {
-	const hint = "\nhint: wrap its input in Builder.StopGrad if no gradient is meant to flow there"
+	const hint = "\nhint: wrap its input in Builder.StopGrad if no gradient should flow there"
 	switch o := n.Op().(type) {
 	case *call:
 		if !o.attrs.Bool("stop") {

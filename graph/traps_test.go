@@ -155,7 +155,7 @@ func init() {
 
 func TestBadRuleIsAnError(t *testing.T) {
 	for kind, want := range map[string]string{
-		"test_nil": "gives no gradient", "test_short": "gives no gradient", "test_shape": "f32[2 1]", "test_apply": "no such kind", "test_panic": "boom",
+		"test_nil": "returns no gradient", "test_short": "returns no gradient", "test_shape": "f32[2 1]", "test_apply": "no such kind", "test_panic": "boom",
 	} {
 		b := New()
 		var y *Node

@@ -6,7 +6,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// bound is a launch that waits for the workspace: only when all kernels are known is its size.
+// bound is a launch that awaits the workspace, whose size is known only when all kernels are.
 type bound struct {
 	kernel npu.Kernel
 	args   []npu.Ptr

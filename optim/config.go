@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Config describes an optimizer. Start from Default, then change what you want: a zero is a value here, not a wish
+// Config describes an optimizer. Start from Default, then change fields as needed: zero is a value here, not a request
 // for the default.
 type Config struct {
 	Rule string
@@ -48,7 +48,7 @@ func DefaultGroups(decay float64) []Group {
 	}
 }
 
-// GroupOf is the rule that goes with DefaultGroups: tensors of fewer than two dimensions (gains and shifts of norms, biases)
+// GroupOf assigns a tensor to one of DefaultGroups: tensors with fewer than two dimensions (scales and shifts of norms, biases)
 // are not decayed.
 func GroupOf(dims int) int {
 	if dims < 2 {
@@ -67,7 +67,7 @@ func Default(rule string, decay float64) Config {
 	return c
 }
 
-// Validate returns every fault at once, joined, or nil.
+// Validate returns all errors joined, or nil.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("optim: "+format, a...)) }
@@ -86,7 +86,7 @@ func (c Config) validateGroups(bad func(string, ...any)) {
 	}
 	for i, g := range c.Groups {
 		if !(g.LRMult >= 0) || math.IsInf(g.LRMult, 0) {
-			bad("group %d (%s): the factor of the learning rate must not be negative, got %g", i, g.Name, g.LRMult)
+			bad("group %d (%s): the learning-rate factor must not be negative, got %g", i, g.Name, g.LRMult)
 		}
 		if !(g.WeightDecay >= 0) || math.IsInf(g.WeightDecay, 0) {
 			bad("group %d (%s): weight decay must not be negative, got %g", i, g.Name, g.WeightDecay)
@@ -94,8 +94,8 @@ func (c Config) validateGroups(bad func(string, ...any)) {
 	}
 }
 
-// States names the state vectors that the rule keeps, each as large as the weights: what a plan of memory needs to
-// know before there is a device.
+// States names the state vectors that the rule keeps, each as large as the weights. Memory planning needs them
+// before a device is opened.
 func (c Config) States() []string {
 	r, err := c.rule()
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package optim updates the weights: SGD, Adam, AdamW and LARS as fused device kernels over flat memory, learning-rate
-// schedules, limiting of the gradient norm, and loss scaling.
+// schedules, gradient clipping, and loss scaling.
 //
 // # In short
 //
@@ -11,12 +11,12 @@
 //	}})
 //	scaler, err := optim.NoScaler(10).New()               // or DefaultScaler() for fp16
 //
-// A step without a limit of the norm, each bucket as soon as it was reduced:
+// A step without clipping, each bucket as soon as it is reduced:
 //
 //	opt.Begin(stream, sched.LR(step), 1/items)            // items: the global count, summed over ranks and micro-batches
 //	opt.StepSegment(stream, i)                            // for each bucket that lands; or opt.Step(stream) for all
 //
-// A step with a limit, or with loss scaling: the norm of all gradients must be known first.
+// A step with clipping or loss scaling: the norm of all gradients must be known first.
 //
 //	opt.Measure(stream); stream.Sync(ctx)
 //	n := opt.Norm()
@@ -28,13 +28,13 @@
 //		opt.Step(stream)
 //	}
 //
-// The order unscale, measure, clip, step is fixed by these calls; it cannot be got wrong by clipping scaled gradients.
+// These calls fix the order unscale, measure, clip, step, so scaled gradients cannot be clipped by mistake.
 //
 // # Groups
 //
-// Each Tensor names a Group by index: its own factor of the learning rate and weight decay. DefaultGroups with GroupOf(dims) is
-// the usual rule, no decay on norms and biases. Neighbouring tensors of one group are stepped by one launch, so it pays to keep groups
-// together within a bucket; it is not required.
+// Each Tensor names a Group by index, with its own learning-rate factor and weight decay. DefaultGroups with GroupOf(dims) is
+// the usual choice, no decay on norms and biases. Neighbouring tensors of one group are stepped by one launch, so keeping groups
+// together within a bucket is faster, but not required.
 //
 // # Memory
 //
@@ -44,17 +44,17 @@
 //
 // # Streams
 //
-// Begin, Measure and the steps only enqueue. Use one stream for all of them, or order the streams with events. Errors of kernels arrive at the
-// stream's next Sync.
+// Begin, Measure and the steps only enqueue work. Use one stream for all of them, or order the streams with events. Kernel errors are returned by
+// the stream's next Sync.
 //
 // # Checkpoints
 //
-// State lists the state of each parameter by name, Count is the number of steps taken; write the memory and call SetCount to continue. Scaler.State
+// State lists the state of each parameter by name, Count is the number of steps taken; to resume, write the memory and call SetCount. Scaler.State
 // is the scaler's. Schedules have no state.
 //
 // # Numbers
 //
 // Rules and defaults are PyTorch's (momentum starts as the first gradient, dampening leaves the first alone, eps outside the root,
 // decoupled decay before the update); traces of it are checked in under testdata. LARS follows arXiv 1708.03888 with the learning rate
-// inside the momentum, as the paper has it.
+// inside the momentum, as in the paper.
 package optim

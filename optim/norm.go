@@ -8,8 +8,8 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// GradNorm is what one pass over the gradients tells. Where ranks hold different gradients (shards), add SumSq and NonFinite over
-// them; after an all-reduce every rank has the same already.
+// GradNorm is the result of one pass over the gradients. If ranks hold different gradients (shards), sum SumSq and NonFinite over
+// them; after an all-reduce every rank already has the same.
 type GradNorm struct {
 	SumSq     float64 // sum of squares of the gradients as they lie in memory, in float64: half precision would overflow
 	NonFinite int64   // elements that are infinite or not a number
@@ -25,7 +25,7 @@ func (n GradNorm) L2(gradScale float64) float64 {
 
 // ClipCoef is what the gradient scale is to be multiplied by so that the norm does not exceed limit:
 // min(1, limit/(norm+1e-6)), as PyTorch's clip_grad_norm_. A limit of 0 or below means no limit. Clipping this way costs no
-// further pass over memory. norm must be finite; whether it is, is the scaler's business.
+// further pass over memory. norm must be finite; the scaler skips steps in which it is not.
 func ClipCoef(norm, limit float64) float64 {
 	if limit <= 0 {
 		return 1
@@ -33,7 +33,7 @@ func ClipCoef(norm, limit float64) float64 {
 	return min(1, limit/(norm+1e-6))
 }
 
-// Measure enqueues one pass over all gradients; Norm has its result once the stream was synchronised.
+// Measure enqueues one pass over all gradients; Norm has its result once the stream is synchronised.
 func (o *Optimizer) Measure(s npu.Stream) error {
 	if err := o.BeginMeasure(s); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (o *Optimizer) EndMeasure(s npu.Stream) error {
 	return nil
 }
 
-// Norm is the result of the last Measure. Valid after the stream was synchronised.
+// Norm returns the result of the last Measure. It is valid once the stream is synchronised.
 func (o *Optimizer) Norm() GradNorm {
 	count := math.Float64frombits(binary.NativeEndian.Uint64(o.normHost[8:]))
 	return GradNorm{

@@ -44,7 +44,7 @@ type segment struct {
 	sumsPos int
 }
 
-// New checks the description, allocates state, and compiles and binds the kernels. On error nothing is left allocated.
+// New checks the configuration, allocates state, and compiles and binds the kernels. On error nothing stays allocated.
 func New(dev npu.Device, cfg Config, segments []Segment) (*Optimizer, error) {
 	if err := errors.Join(cfg.Validate(), validateSegments(segments, len(cfg.Groups))); err != nil {
 		return nil, err
@@ -124,13 +124,13 @@ func (o *Optimizer) alloc(what string, bytes int64) (npu.Ptr, error) {
 // Segments is the number of segments.
 func (o *Optimizer) Segments() int { return len(o.segs) }
 
-// Config is a copy of what the optimizer was made from.
+// Config returns a copy of the optimizer's configuration.
 func (o *Optimizer) Config() Config { return o.cfg.clone() }
 
 // Count is the number of steps begun so far: t of Adam's bias correction. A skipped step does not count.
 func (o *Optimizer) Count() int64 { return o.count }
 
-// SetCount continues from a checkpoint.
+// SetCount restores the count from a checkpoint.
 func (o *Optimizer) SetCount(n int64) { o.count = max(n, 0) }
 
 // Bytes is the device memory of the state vectors.
@@ -183,7 +183,7 @@ func (o *Optimizer) Close() error {
 	return nil
 }
 
-// drain waits for a stream and names what went wrong on it.
+// drain waits for a stream and returns its error.
 func drain(s npu.Stream) error {
 	if err := s.Sync(context.Background()); err != nil {
 		return fmt.Errorf("optim: earlier work on stream %s: %w", s.Name(), err)

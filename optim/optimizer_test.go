@@ -406,8 +406,8 @@ func TestFaultsAreNamedAllAtOnce(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		"momentum must lie in 0…1", "nesterov needs a momentum and no dampening", "weight decay must not be negative",
-		"no gradient memory", "reaches beyond its buffer", "overlaps its predecessor", "names group 3 of 1", "tensor a is there twice",
+		"momentum must lie in 0…1", "nesterov requires momentum and no dampening", "weight decay must not be negative",
+		"no gradient memory", "reaches beyond its buffer", "overlaps its predecessor", "names group 3 of 1", "duplicate tensor a",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %q:\n%v", want, err)

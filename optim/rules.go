@@ -17,22 +17,22 @@ const (
 	LARS  = "lars"  // layer-wise adaptive rates (arXiv 1708.03888), for very large batches
 )
 
-// rule is all that this package knows of one optimizer. A rule that is not in the table is an error wherever it is named.
+// rule is everything that this package knows about one optimizer. A rule that is not in the table is always an error.
 type rule struct {
 	name string
 	// preset fills in the customary numbers.
 	preset func(c *Config)
-	// check reports numbers that cannot be.
+	// check reports invalid hyperparameters.
 	check func(c *Config, bad func(format string, a ...any))
 	// states are the vectors that it keeps, each as large as the weights.
 	states func(c *Config) []string
-	// text prints its numbers.
+	// text formats its hyperparameters.
 	text func(c *Config) string
 	// hyper are its numbers of step t behind the learning rate and the gradient's scale, in the order of kinds.go; first is 1 in the first step.
 	hyper func(c *Config, g *Group, first float64, t int64) numbers
 	// op describes the kernel that steps one run of a group.
 	op func(c *Config, g *Group) npu.Op
-	// adapts: each tensor has a rate of its own, from the norms of its weight and its gradient, unless its group says NoAdapt.
+	// adapts: each tensor has its own rate, from the norms of its weight and its gradient, unless its group sets NoAdapt.
 	adapts bool
 }
 
@@ -56,7 +56,7 @@ func (c *Config) rule() (*rule, error) {
 	if i := slices.IndexFunc(rules, func(r *rule) bool { return r.name == c.Rule }); i >= 0 {
 		return rules[i], nil
 	}
-	return nil, fmt.Errorf("optim: unknown rule %q\nhint: one of %s", c.Rule, strings.Join(Rules(), ", "))
+	return nil, fmt.Errorf("optim: unknown rule %q\nhint: use one of %s", c.Rule, strings.Join(Rules(), ", "))
 }
 
 var sgd = &rule{
@@ -68,7 +68,7 @@ var sgd = &rule{
 			bad("sgd: dampening must lie in 0…1, got %g", c.Dampening)
 		}
 		if c.Nesterov && (c.Momentum == 0 || c.Dampening != 0) {
-			bad("sgd: nesterov needs a momentum and no dampening, got momentum %g, dampening %g", c.Momentum, c.Dampening)
+			bad("sgd: nesterov requires momentum and no dampening, got momentum %g, dampening %g", c.Momentum, c.Dampening)
 		}
 	},
 	states: func(c *Config) []string {

@@ -30,7 +30,7 @@ func NoScaler(maxSkips int) ScalerConfig {
 	return ScalerConfig{Init: 1, MaxSkips: maxSkips}
 }
 
-// Validate returns every fault at once, joined, or nil.
+// Validate returns all errors joined, or nil.
 func (c ScalerConfig) Validate() error {
 	var errs []error
 	need := func(ok bool, format string, a ...any) {
@@ -39,14 +39,14 @@ func (c ScalerConfig) Validate() error {
 		}
 	}
 	need(c.Init > 0 && !math.IsInf(c.Init, 0), "the first scale must be above 0, got %g", c.Init)
-	need(c.MaxSkips >= 0, "the limit of skipped steps must not be negative, got %d", c.MaxSkips)
+	need(c.MaxSkips >= 0, "the limit on skipped steps must not be negative, got %d", c.MaxSkips)
 	if c.Dynamic {
 		need(c.Growth > 1 && !math.IsInf(c.Growth, 0), "growth must be above 1, got %g", c.Growth)
 		need(c.Backoff > 0 && c.Backoff < 1, "backoff must lie between 0 and 1, got %g", c.Backoff)
 		need(c.Interval > 0, "the interval must be at least 1 step, got %d", c.Interval)
 		need(c.Hysteresis > 0, "hysteresis must be at least 1, got %d", c.Hysteresis)
-		need(c.Floor > 0 && c.Floor <= c.Init, "the floor must lie above 0 and not above the first scale %g, got %g", c.Init, c.Floor)
-		need(c.Ceiling >= c.Init && !math.IsInf(c.Ceiling, 0), "the ceiling must not lie below the first scale %g, got %g", c.Init, c.Ceiling)
+		need(c.Floor > 0 && c.Floor <= c.Init, "the floor must be above 0 and at most the first scale %g, got %g", c.Init, c.Floor)
+		need(c.Ceiling >= c.Init && !math.IsInf(c.Ceiling, 0), "the ceiling must be at least the first scale %g, got %g", c.Init, c.Ceiling)
 	}
 	return errors.Join(errs...)
 }
@@ -55,7 +55,7 @@ func (c ScalerConfig) Validate() error {
 type ScalerState struct {
 	Scale      float64 `json:"scale"`
 	Good       int     `json:"good"`       // good steps since the last change
-	Hysteresis int     `json:"hysteresis"` // bad steps left to bear
+	Hysteresis int     `json:"hysteresis"` // bad steps still tolerated
 	InARow     int     `json:"in_a_row"`   // bad steps in a row
 	Skipped    int64   `json:"skipped"`    // bad steps so far
 }
@@ -75,16 +75,16 @@ func (c ScalerConfig) New() (*Scaler, error) {
 	return &Scaler{cfg: c, st: ScalerState{Scale: c.Init, Hysteresis: c.Hysteresis}}, nil
 }
 
-// Scale is what the loss of the coming step is to be multiplied by.
+// Scale is the factor for the loss of the next step.
 func (s *Scaler) Scale() float64 { return s.st.Scale }
 
-// State is a copy for the checkpoint.
+// State returns a copy of the state, for checkpoints.
 func (s *Scaler) State() ScalerState { return s.st }
 
 // Restore continues from a checkpoint.
 func (s *Scaler) Restore(st ScalerState) error {
 	if !(st.Scale > 0) || math.IsInf(st.Scale, 0) || st.Good < 0 || st.InARow < 0 || st.Skipped < 0 {
-		return fmt.Errorf("optim: loss scale: the state of the checkpoint is not sound: %+v", st)
+		return fmt.Errorf("optim: loss scale: the checkpoint has an invalid state: %+v", st)
 	}
 	if !s.cfg.Dynamic {
 		st.Scale = s.cfg.Init
@@ -95,11 +95,11 @@ func (s *Scaler) Restore(st ScalerState) error {
 	return nil
 }
 
-// ErrDiverged is in the chain of the error of Update: the numbers cannot recover, and further steps would train on noise.
+// ErrDiverged is wrapped by errors of Update: training cannot recover, and further steps would train on noise.
 var ErrDiverged = errors.New("gradients stay non-finite")
 
-// Update takes the verdict on the gradients of one step, which all ranks must have agreed on, and says whether the step is to
-// be skipped: no optimizer step, no advance of the schedule. An error (ErrDiverged) means that the training should end.
+// Update records whether the gradients of one step are non-finite, on which all ranks must have agreed, and reports whether to skip
+// the step: no optimizer step, no advance of the schedule. An error (ErrDiverged) means that training should end.
 func (s *Scaler) Update(nonFinite bool) (skip bool, err error) {
 	st := &s.st
 	if !nonFinite {
@@ -112,7 +112,7 @@ func (s *Scaler) Update(nonFinite bool) (skip bool, err error) {
 	st.Good = 0
 	if s.cfg.MaxSkips > 0 && st.InARow >= s.cfg.MaxSkips {
 		return true, fmt.Errorf(
-			"optim: %w: %d steps in a row, loss scale %g\nhint: lower the learning rate, clip gradients, or look for a bad sample",
+			"optim: %w: %d steps in a row, loss scale %g\nhint: lower the learning rate, clip gradients, or check the data for bad samples",
 			ErrDiverged,
 			st.InARow,
 			st.Scale,
@@ -126,7 +126,7 @@ func (s *Scaler) Update(nonFinite bool) (skip bool, err error) {
 	}
 	if st.Scale <= s.cfg.Floor {
 		return true, fmt.Errorf(
-			"optim: %w: loss scale is at its floor %g\nhint: the values overflow without any scaling; lower the learning rate, or compute in bf16 or f32",
+			"optim: %w: loss scale is at its floor %g\nhint: values overflow even without scaling; lower the learning rate, or compute in bf16 or f32",
 			ErrDiverged,
 			s.cfg.Floor,
 		)
@@ -135,7 +135,7 @@ func (s *Scaler) Update(nonFinite bool) (skip bool, err error) {
 	return true, nil
 }
 
-// grow counts a good step and raises the scale when its time has come. As in Megatron, only growth renews the patience.
+// grow counts a good step and raises the scale after Interval of them. As in Megatron, only growth resets the hysteresis.
 func (s *Scaler) grow() {
 	if !s.cfg.Dynamic {
 		return

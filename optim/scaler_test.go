@@ -88,7 +88,7 @@ func TestScalerNeverFallsForEver(t *testing.T) {
 
 func TestScalerFaults(t *testing.T) {
 	_, err := ScalerConfig{Dynamic: true, MaxSkips: -1}.New()
-	for _, want := range []string{"first scale", "limit of skipped", "growth", "backoff", "interval", "hysteresis", "floor"} {
+	for _, want := range []string{"first scale", "limit on skipped", "growth", "backoff", "interval", "hysteresis", "floor"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %q: %v", want, err)
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Schedule gives the learning rate of an optimizer step. It is a pure function of the step (0 is the first), so a
-// resumed run needs no state of it. It takes the optimizer step: not the micro-batch, not multiplied by the number of ranks.
+// Schedule gives the learning rate of an optimizer step. It is a pure function of the step (0 is the first), so resuming
+// needs no state. Its argument counts optimizer steps: not micro-batches, and not multiplied by the number of ranks.
 type Schedule interface {
 	LR(step int) float64
 }
@@ -38,12 +38,12 @@ type ScheduleConfig struct {
 	Decay      int     // WSD: the steps of the last part
 }
 
-// Validate returns every fault at once, joined, or nil.
+// Validate returns all errors joined, or nil.
 func (c ScheduleConfig) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("optim: schedule: "+format, a...)) }
 	if c.Shape != "" && !slices.Contains(Shapes(), c.Shape) {
-		bad("unknown shape %q\nhint: one of %s", c.Shape, strings.Join(Shapes(), ", "))
+		bad("unknown shape %q\nhint: use one of %s", c.Shape, strings.Join(Shapes(), ", "))
 	}
 	if !(c.Peak > 0) || math.IsInf(c.Peak, 0) {
 		bad("the peak learning rate must be above 0, got %g", c.Peak)
@@ -59,7 +59,7 @@ func (c ScheduleConfig) Validate() error {
 		if c.Total <= 0 {
 			bad("shape %q needs the total number of steps, got %d", c.Shape, c.Total)
 		} else if c.Warmup >= c.Total {
-			bad("the warm-up of %d steps leaves nothing of %d steps\nhint: shorten the warm-up or train longer", c.Warmup, c.Total)
+			bad("the warm-up of %d steps is not shorter than the run of %d steps\nhint: shorten the warm-up or train longer", c.Warmup, c.Total)
 		}
 	}
 	if c.Shape == WSD && c.Total > 0 && (c.Decay < 1 || c.Decay > c.Total-max(c.Warmup, 0)) {
@@ -73,7 +73,7 @@ func (c ScheduleConfig) Validate() error {
 
 func (c ScheduleConfig) validateStep(bad func(string, ...any)) {
 	if !(c.Gamma > 0 && c.Gamma <= 1) {
-		bad("gamma must lie above 0 and up to 1, got %g", c.Gamma)
+		bad("gamma must be above 0 and at most 1, got %g", c.Gamma)
 	}
 	if len(c.Milestones) == 0 {
 		bad("shape %q needs at least one milestone", c.Shape)
@@ -81,7 +81,7 @@ func (c ScheduleConfig) validateStep(bad func(string, ...any)) {
 	last := 0
 	for i, m := range c.Milestones {
 		if m <= last && i > 0 || m < 1 {
-			bad("milestones must rise from 1 on, got %v", c.Milestones)
+			bad("milestones must be at least 1 and increasing, got %v", c.Milestones)
 			return
 		}
 		last = m
@@ -99,7 +99,7 @@ func (c ScheduleConfig) New() (Schedule, error) {
 
 type schedule struct{ c ScheduleConfig }
 
-// LR is the closed form.
+// LR evaluates the closed form.
 func (s schedule) LR(step int) float64 {
 	c := &s.c
 	if step = max(step, 0); step < c.Warmup {
@@ -130,7 +130,7 @@ func (c *ScheduleConfig) factor(step int) float64 {
 	return 1
 }
 
-// part says how far step is on the way from a to b, within 0…1.
+// part is the progress of step from a to b, within 0…1.
 func part(step, a, b int) float64 {
 	return min(max(float64(step-a)/float64(b-a), 0), 1)
 }

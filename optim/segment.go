@@ -57,12 +57,12 @@ func (s Segment) withTensors() Segment {
 	return s
 }
 
-// validateSegments returns every fault at once.
+// validateSegments returns all errors joined.
 func validateSegments(segments []Segment, groups int) error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("optim: "+format, a...)) }
 	if len(segments) == 0 {
-		bad("no segments: there is nothing to optimize")
+		bad("no segments to optimize")
 	}
 	seen := map[string]bool{}
 	for i, s := range segments {
@@ -86,7 +86,7 @@ func validateSegments(segments []Segment, groups int) error {
 				bad("segment %d (%s): tensor %s names group %d of %d", i, s.Name, t.Name, t.Group, groups)
 			}
 			if seen[t.Name] {
-				bad("tensor %s is there twice", t.Name)
+				bad("duplicate tensor %s", t.Name)
 			}
 			seen[t.Name] = true
 			end = t.Off + t.Elems

@@ -91,7 +91,9 @@ func (r *Recipe) unused(key string) string {
 			"packed": {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
 		}},
 		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank"}}},
-		{fmt.Sprint(r.Checkpoint.Enabled), "checkpoint.enabled", map[string][]string{"true": {"checkpoint.dir", "checkpoint.every_epochs", "checkpoint.every_steps", "checkpoint.keep_last"}}},
+		{fmt.Sprint(r.Checkpoint.Enabled), "checkpoint.enabled", map[string][]string{
+			"true": {"checkpoint.dir", "checkpoint.every_epochs", "checkpoint.every_steps", "checkpoint.keep_last"},
+		}},
 	} {
 		if slices.Contains(u.uses[u.value], key) {
 			continue

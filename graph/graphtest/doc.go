@@ -1,5 +1,5 @@
 // Package graphtest executes lowered graphs with the plain-Go reference, call by call and without any pass of the compiler in between, and compares
-// gradients with central differences. It is for tests of layers, models and ops, one's own included:
+// gradients with central differences. It is for tests of layers, models and ops, including custom ones:
 //
 //	g, err := b.Lower()
 //	err = graphtest.CheckGrads(g, nil, 1e-6)   // random inputs and parameters, in float64

@@ -92,7 +92,8 @@ func (c *Corpus) Match(t tokenizer.Tokenizer) error {
 		return c.CheckVocab(t.Vocab())
 	}
 	if fp := t.Fingerprint(); fp != c.info.Fingerprint {
-		return fmt.Errorf("text: %s was made with another tokenizer: a %s of %d ids (%s), not this %s of %d (%s)\nhint: use that tokenizer, or recreate the shards with gotrain tokenize",
+		return fmt.Errorf("text: %s was made with another tokenizer: a %s of %d ids (%s), not this %s of %d (%s)\n"+
+			"hint: use that tokenizer, or recreate the shards with gotrain tokenize",
 			c.name, c.info.Tokenizer, c.info.Vocab, c.info.Fingerprint, t.Kind(), t.Vocab(), fp)
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// hfFile is what counts of a tokenizer.json (https://huggingface.co/docs/tokenizers).
+// hfFile holds the relevant fields of a tokenizer.json (https://huggingface.co/docs/tokenizers).
 type hfFile struct {
 	Added      []hfAdded       `json:"added_tokens"`
 	Normalizer json.RawMessage `json:"normalizer"`
@@ -52,7 +52,7 @@ func (m *hfMerge) UnmarshalJSON(raw []byte) error {
 			return err
 		}
 		if len(list) != 2 {
-			return fmt.Errorf("a merge of %d tokens", len(list))
+			return fmt.Errorf("a merge has %d tokens, want 2", len(list))
 		}
 		*m = hfMerge(list)
 		return nil
@@ -100,10 +100,10 @@ func buildHF(raw, config []byte) (*model, error) {
 		return nil, errors.New("pre_tokenizer: a Split or Digits without ByteLevel is not supported")
 	}
 	if m.bytewise && (m.metaspace || m.norm.lead != leadNone) {
-		return nil, errors.New("both U+2581 for spaces and the spelling of bytes: not supported together")
+		return nil, errors.New("U+2581 for spaces together with ByteLevel is not supported")
 	}
 	if m.norm.lead != leadNone && !m.metaspace {
-		return nil, errors.New("normalizer: a Prepend of U+2581 where spaces stay spaces is not supported")
+		return nil, errors.New("normalizer: a Prepend of U+2581 without a Replace of spaces by U+2581 is not supported")
 	}
 	m.norm.valid, m.pre.unmark, m.split = !m.bytewise, m.metaspace, split
 	if err := m.hfVocab(f); err != nil {
@@ -160,7 +160,7 @@ func (f *hfFile) sizes(m *model) error {
 		}
 	}
 	if int(top) >= 16*(len(f.Model.Vocab)+len(f.Added))+1<<16 {
-		return fmt.Errorf("vocab: an id is %d, but there are only %d tokens", top, len(f.Model.Vocab)+len(f.Added))
+		return fmt.Errorf("vocab: the greatest id is %d, but there are only %d tokens", top, len(f.Model.Vocab)+len(f.Added))
 	}
 	m.setVocab(int(top) + 1)
 	return nil
@@ -171,7 +171,7 @@ func (m *model) hfVocab(f *hfFile) error {
 	if !m.bytewise {
 		m.newRunes()
 	}
-	special := map[string]bool{} // plain text never becomes one of these
+	special := map[string]bool{} // plain text never encodes to one of these
 	for _, a := range f.Added {
 		special[a.Content] = a.Special
 	}
@@ -212,7 +212,7 @@ func (m *model) hfVocab(f *hfFile) error {
 	return nil
 }
 
-// hfSymbols sets what merging begins with.
+// hfSymbols sets the initial symbols of merging.
 func (m *model) hfSymbols(f *hfFile, lookup map[string]int32) error {
 	if f.Model.IgnoreMerges && !m.bytewise {
 		return errors.New("ignore_merges without ByteLevel is not supported")
@@ -289,7 +289,7 @@ func (m *model) hfAddedTokens(added []hfAdded, vocab map[string]int32) error {
 	for mode := range 2 {
 		m.raw[mode], m.inner[mode] = newMatcher(raw[mode]), newMatcher(inner[mode])
 	}
-	if len(inner[1]) == 0 && m.norm.lead != leadNone { // nobody looks at what is between: one pass will do
+	if len(inner[1]) == 0 && m.norm.lead != leadNone { // nothing reads the intermediate text: one pass suffices
 		m.pre.lead, m.norm.lead, m.norm.mark = m.norm.lead, leadNone, false
 	}
 	return nil

@@ -69,7 +69,7 @@ func TestHuggingFaceVariants(t *testing.T) {
 func TestHuggingFaceErrors(t *testing.T) {
 	for _, c := range []struct{ file, part, value, want string }{
 		{"bytelevel.json", "normalizer", `{"type":"NFC"}`, `normalizer: type "NFC" is not supported`},
-		{"bytelevel.json", "normalizer", `{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"String":"a"},"content":"b"}]}`, "normalizer: 0: a Replace other"},
+		{"bytelevel.json", "normalizer", `{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"String":"a"},"content":"b"}]}`, "normalizer: 0: only a Replace"},
 		{"bytelevel.json", "pre_tokenizer", `{"type":"Whitespace"}`, `pre_tokenizer: type "Whitespace"`},
 		{"bytelevel.json", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated"},{"type":"ByteLevel","use_regex":false,"add_prefix_space":false}]}`, `unknown regular expression "\\w+"`},
 		{"bytelevel.json", "pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated"}`, "Split without a regular expression"},
@@ -80,12 +80,12 @@ func TestHuggingFaceErrors(t *testing.T) {
 		{"bytelevel.json", "model", `{"end_of_word_suffix":"</w>"}`, "end_of_word_suffix"},
 		{"bytelevel.json", "model", `{"unk_token":"<none>"}`, `unk_token "<none>" is missing`},
 		{"bytelevel.json", "model", `{"merges":["a b c"]}`, "want two tokens"},
-		{"bytelevel.json", "model", `{"merges":[["a"]]}`, "a merge of 1 tokens"},
+		{"bytelevel.json", "model", `{"merges":[["a"]]}`, "a merge has 1 tokens"},
 		{"bytelevel.json", "model", `{"merges":["zzzz a"]}`, "merge 0"},
 		{"bytelevel.json", "model", `{"vocab":{"a":0}}`, "byte 0x00"},
 		{"bytelevel.json", "model", `{"vocab":{}}`, "no vocab"},
 		{"bytelevel.json", "model", `{"vocab":{"a":-1}}`, "has id -1"},
-		{"bytelevel.json", "model", `{"vocab":{"a":2000000}}`, "an id is 2000000"},
+		{"bytelevel.json", "model", `{"vocab":{"a":2000000}}`, "the greatest id is 2000000"},
 		{"bytelevel.json", "model", `{"vocab":{"a":1,"b":1}}`, "the same id 1"},
 		{"bytelevel.json", "added_tokens", `[{"id":5,"content":"no such"}]`, `"no such" has id 5`},
 		{"bytelevel.json", "added_tokens", `[{"id":2500,"content":""}]`, "token 2500 is empty"},

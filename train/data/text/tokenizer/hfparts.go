@@ -66,12 +66,12 @@ func (m *model) hfNormalizer(raw json.RawMessage) error {
 		return nil
 	case "Replace":
 		if p.Pattern.String == nil || *p.Pattern.String != " " || p.Content != "▁" {
-			return errors.New("a Replace other than of a space by U+2581 is not supported")
+			return errors.New("only a Replace of a space by U+2581 is supported")
 		}
 		m.metaspace, m.norm.mark = true, true
 		return nil
 	}
-	return fmt.Errorf("type %q is not supported\nhint: supported are none, Prepend and Replace as Llama 2 has them", p.Type)
+	return fmt.Errorf("type %q is not supported\nhint: use none, or Prepend and Replace as in Llama 2", p.Type)
 }
 
 // hfPre reads the pre-tokenizer. split: words end before each space.
@@ -92,14 +92,14 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 		return split, nil
 	case "Digits":
 		if !p.Individual || m.scan != nil || m.bytewise {
-			return false, errors.New("a Digits is supported only as the first one, with individual_digits")
+			return false, errors.New("Digits is supported only as the first part, with individual_digits")
 		}
 		m.digits = true
 		return false, nil
 	case "ByteLevel":
 		m.bytewise = true
 		if m.digits && (isTrue(p.AddPrefix, true) || !isTrue(p.UseRegex, true)) {
-			return false, errors.New("a Digits is supported only before a ByteLevel with use_regex and without add_prefix_space")
+			return false, errors.New("Digits is supported only before a ByteLevel with use_regex and without add_prefix_space")
 		}
 		if isTrue(p.AddPrefix, true) {
 			if m.scan != nil {
@@ -121,7 +121,7 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 	case "Metaspace":
 		return m.hfMetaspace(p)
 	}
-	return false, fmt.Errorf("type %q is not supported\nhint: supported are none, Split, Digits, ByteLevel, Metaspace and Sequence", p.Type)
+	return false, fmt.Errorf("type %q is not supported\nhint: use none, Split, Digits, ByteLevel, Metaspace or Sequence", p.Type)
 }
 
 func (m *model) hfSplit(p *hfPart) error {
@@ -136,17 +136,17 @@ func (m *model) hfSplit(p *hfPart) error {
 	}
 	re := *p.Pattern.Regex
 	if m.scan = scanners[re]; m.scan == nil || re == PatternGPT2 || re == PatternLlama3 {
-		return fmt.Errorf("unknown regular expression %q\nhint: those of GPT-2, Llama 3 (cl100k_base) and Qwen 2 are known", re)
+		return fmt.Errorf("unknown regular expression %q\nhint: use that of GPT-2, Llama 3 (cl100k_base) or Qwen 2", re)
 	}
 	return nil
 }
 
 func (m *model) hfMetaspace(p *hfPart) (split bool, err error) {
 	if p.Replacement != "▁" {
-		return false, fmt.Errorf("a Metaspace that puts %q for spaces is not supported", p.Replacement)
+		return false, fmt.Errorf("a Metaspace that replaces spaces by %q is not supported", p.Replacement)
 	}
 	if m.norm.lead != leadNone || m.pre.lead != leadNone {
-		return false, errors.New("both Prepend and Metaspace are not supported")
+		return false, errors.New("Prepend together with Metaspace is not supported")
 	}
 	scheme := p.PrependScheme
 	if scheme == "" { // older files
@@ -168,7 +168,7 @@ func (m *model) hfMetaspace(p *hfPart) (split bool, err error) {
 	return isTrue(p.Split, true), nil
 }
 
-// hfDecoder checks that the decoder undoes what the encoder does, and says whether the first space goes.
+// hfDecoder checks that the decoder inverts the encoder, and records whether it strips the first space.
 func (m *model) hfDecoder(raw json.RawMessage) error {
 	p, err := hfDecode(raw)
 	if p == nil || err != nil {
@@ -193,12 +193,12 @@ func (m *model) hfDecoder(raw json.RawMessage) error {
 		return nil
 	case "Replace":
 		if p.Pattern.String == nil || *p.Pattern.String != "▁" || p.Content != " " {
-			return errors.New("a Replace other than of U+2581 by a space is not supported")
+			return errors.New("only a Replace of U+2581 by a space is supported")
 		}
 		return nil
 	case "Strip":
 		if p.Content != " " || p.Start != 1 || p.Stop != 0 {
-			return errors.New("a Strip other than of one space at the start is not supported")
+			return errors.New("only a Strip of one space at the start is supported")
 		}
 		m.strip = true
 		return nil

@@ -21,7 +21,7 @@ func parseLlama2C(raw []byte) (*model, error) {
 	longest := int(binary.LittleEndian.Uint32(raw))
 	for rest := raw[4:]; len(rest) > 0; {
 		if len(rest) < 8 {
-			return nil, fmt.Errorf("llama2.c tokenizer: cut off in token %d", len(texts))
+			return nil, fmt.Errorf("llama2.c tokenizer: truncated in token %d", len(texts))
 		}
 		score, n := math.Float32frombits(binary.LittleEndian.Uint32(rest)), binary.LittleEndian.Uint32(rest[4:])
 		if uint64(n) > uint64(len(rest)-8) || n > maxPiece || int(n) > longest {
@@ -37,7 +37,7 @@ func parseLlama2C(raw []byte) (*model, error) {
 		}
 	}
 	if len(texts) < 3+256 {
-		return nil, fmt.Errorf("llama2.c tokenizer: %d tokens; three special ones and 256 bytes come first", len(texts))
+		return nil, fmt.Errorf("llama2.c tokenizer: only %d tokens; the file must begin with three special tokens and 256 bytes", len(texts))
 	}
 	m := &model{kind: Llama2C, norm: spaces{lead: leadAlways}, strip: true, byteFallback: true}
 	m.setVocab(len(texts))

@@ -17,7 +17,7 @@ const (
 	rolePlain               // text
 	roleByte                // a byte that no token has
 	roleControl             // no text: BOS, EOS and the like
-	roleUnknown             // stands for text that no token has
+	roleUnknown             // replaces text that no token has
 )
 
 // model is a byte-pair encoder of any kind. The kinds differ in what a symbol is (a byte or a character), in how text is cut into words,
@@ -226,7 +226,7 @@ func (m *model) runeWord(dst []int32, s *scratch, word string) []int32 {
 	return dst
 }
 
-// unknown appends what stands for a character that is no token; ids[from:] are of the same word.
+// unknown appends the ids that replace a character without a token; ids[from:] belong to the same word.
 func (m *model) unknown(ids []int32, from int, char string) []int32 {
 	if m.byteFallback {
 		whole := true

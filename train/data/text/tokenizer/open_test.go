@@ -17,7 +17,7 @@ import (
 func TestOpenDirectory(t *testing.T) {
 	dir := t.TempDir()
 	_, err := tokenizer.Open(dir)
-	if wantError(t, err, "holds no tokenizer"); !errors.Is(err, os.ErrNotExist) {
+	if wantError(t, err, "has no tokenizer"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 	copyTo := func(from, to string) {
@@ -55,19 +55,19 @@ func TestSentencePieceErrors(t *testing.T) {
 		raw  []byte
 		want string
 	}{
-		{bytes.Replace(good, []byte("\x12\x02\x18\x02"), []byte("\x12\x02\x18\x01"), 1), "it is a unigram model"},
+		{bytes.Replace(good, []byte("\x12\x02\x18\x02"), []byte("\x12\x02\x18\x01"), 1), "this is a unigram model"},
 		{bytes.Replace(good, []byte("\x1a\x04\x18\x01\x20\x00"), []byte("\x1a\x03\x12\x01x"), 1), "precompiled map"},
 		{bytes.Replace(good, []byte("\x12\x02\x18\x02"), []byte("\x12\x03\xc0\x01\x01\x12\x02\x18\x02"), 1), "suffix"},
 		{bytes.Replace(good, []byte("<s>"), []byte("<\xff>"), 1), "is not UTF-8"},
 		{bytes.Replace(good, []byte("\x01a\x15\x00\x00\x00\xc0"), []byte("\x01a\x15\x00\x00\xc0\x7f"), 1), "is not a number"},
 		{bytes.Replace(good, []byte("\n\x01a"), []byte("\n\x00\xc0"), 1), "protocol buffer"},
 		{bytes.Replace(good, []byte("\x04▁a"), []byte("\x04▁▁"[:5]), 1), "is not UTF-8"},
-		{bytes.Replace(good, []byte("<unk>\x15\x00\x00\x00\x00\x18\x02"), []byte("<unk>\x15\x00\x00\x00\x00\x18\x01"), 1), "no piece for the unknown"},
-		{bytes.Replace(good, []byte("<unk>\x15\x00\x00\x00\x00\x18\x02"), []byte("<unk>\x15\x00\x00\x00\x00\x18\x06"), 1), "is no byte"},
+		{bytes.Replace(good, []byte("<unk>\x15\x00\x00\x00\x00\x18\x02"), []byte("<unk>\x15\x00\x00\x00\x00\x18\x01"), 1), "no unknown piece"},
+		{bytes.Replace(good, []byte("<unk>\x15\x00\x00\x00\x00\x18\x02"), []byte("<unk>\x15\x00\x00\x00\x00\x18\x06"), 1), "is not a byte"},
 		{bytes.Replace(good, []byte("<unk>\x15\x00\x00\x00\x00\x18\x02"), []byte("<unk>\x15\x00\x00\x00\x00\x18\x05"), 1), "marked unused"},
-		{append(slices.Clone(good), "\n\x03\n\x01a"...), "is there twice"},
-		{good[:len(good)-1], "cut off"},
-		{[]byte("\n\x0a"), "cut off"},
+		{append(slices.Clone(good), "\n\x03\n\x01a"...), "is a duplicate"},
+		{good[:len(good)-1], "truncated"},
+		{[]byte("\n\x0a"), "truncated"},
 	} {
 		_, err := tokenizer.Parse(c.raw)
 		wantError(t, err, c.want)
@@ -90,7 +90,7 @@ func TestLlama2CErrors(t *testing.T) {
 	}{
 		{good[:len(good)-1], "token 511 has"},
 		{good[:len(good)-12], "token 510 has"},
-		{good[:3000], "cut off in token 214"},
+		{good[:3000], "truncated in token 214"},
 		{edit(8, 0xff), "token 0 has 255 bytes"},
 		{edit(4, 0, 0, 0xc0, 0x7f), "the score of token 0"},
 		{bytes.Replace(good, []byte("<0x41>"), []byte("<0x42>"), 1), `token 68 is "<0x42>"`},
@@ -134,7 +134,7 @@ func TestRanks(t *testing.T) {
 		o    tokenizer.RankOptions
 		want string
 	}{
-		{raw, tokenizer.RankOptions{}, "259 ranks: of no vocabulary that this package knows"},
+		{raw, tokenizer.RankOptions{}, "259 ranks match no known vocabulary"},
 		{raw, tokenizer.RankOptions{Pattern: `\w+`}, `unknown pattern "\\w+"`},
 		{raw, tokenizer.RankOptions{Pattern: "gpt2", BOS: "<s>"}, `"<s>" is not among`},
 		{raw, tokenizer.RankOptions{Pattern: "gpt2", Special: map[string]int32{"<s>": 5}}, `has the id of "\x05"`},
@@ -142,9 +142,9 @@ func TestRanks(t *testing.T) {
 		{bytes.Replace(raw, []byte("AA== 0\n"), nil, 1), o, "byte 0x00 has no token"},
 		{byteRanks("ab", "ab"), o, "line 258"},
 		{[]byte("AA== 0\nAQ== 0\n"), o, "same rank 0"},
-		{[]byte("AA== 0\nAQ==\n"), o, "line 2: want a token"},
+		{[]byte("AA== 0\nAQ==\n"), o, "line 2: want a base64 token"},
 		{[]byte("AA== 0\n!! 1\n"), o, "line 2: illegal base64"},
-		{[]byte("AA== 99999999\n"), o, "line 1: rank"},
+		{[]byte("AA== 99999999\n"), o, "line 1: invalid rank"},
 	} {
 		_, err := tokenizer.ParseRanks(c.raw, c.o)
 		wantError(t, err, c.want)

@@ -18,7 +18,7 @@ type pbField struct {
 	bytes []byte
 }
 
-var errTruncated = errors.New("protocol buffer: the message is cut off")
+var errTruncated = errors.New("protocol buffer: the message is truncated")
 
 // next takes one field off the message.
 func (m *message) next() (f pbField, err error) {

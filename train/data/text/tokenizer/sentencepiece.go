@@ -25,7 +25,7 @@ type spPiece struct {
 	kind  uint64
 }
 
-// spModel is what counts of a ModelProto; the rest is about training.
+// spModel holds the relevant fields of a ModelProto; the rest is about training.
 type spModel struct {
 	pieces                      []spPiece
 	modelType                   uint64
@@ -89,9 +89,9 @@ func (f pbField) spPiece() (p spPiece, err error) {
 	switch {
 	case err != nil:
 	case p.text == "":
-		err = errors.New("it is empty")
+		err = errors.New("the piece is empty")
 	case len(p.text) > maxPiece:
-		err = fmt.Errorf("it has %d bytes, more than %d", len(p.text), maxPiece)
+		err = fmt.Errorf("the piece has %d bytes, more than %d", len(p.text), maxPiece)
 	case !utf8.ValidString(p.text):
 		err = fmt.Errorf("%q is not UTF-8", p.text)
 	case math.IsNaN(float64(p.score)):
@@ -147,17 +147,17 @@ func (sp *spModel) normalizer(f pbField) error {
 func (sp *spModel) supported() error {
 	if sp.modelType != 2 {
 		names := map[uint64]string{1: "unigram", 3: "word", 4: "char"}
-		return fmt.Errorf("it is a %s model; only BPE is supported\nhint: train it with --model_type=bpe", cmpOr(names[sp.modelType], "unknown kind of"))
+		return fmt.Errorf("this is a %s model; only BPE is supported\nhint: train it with --model_type=bpe", cmpOr(names[sp.modelType], "unknown kind of"))
 	}
 	switch {
 	case len(sp.pieces) == 0:
-		return errors.New("it has no pieces")
+		return errors.New("the model has no pieces")
 	case sp.charsmap > 0:
-		return errors.New("it normalises characters by a precompiled map, which is not supported\nhint: train it with --normalization_rule_name=identity")
+		return errors.New("the model normalises characters with a precompiled map, which is not supported\nhint: train it with --normalization_rule_name=identity")
 	case sp.suffix:
-		return errors.New("it treats white space as a suffix, which is not supported")
+		return errors.New("the model treats white space as a suffix, which is not supported")
 	case !sp.escapeSpan:
-		return errors.New("it does not escape white space, which is not supported")
+		return errors.New("the model does not escape white space, which is not supported")
 	}
 	for i, p := range sp.pieces {
 		switch p.kind {
@@ -198,7 +198,7 @@ func (sp *spModel) model() (*model, error) {
 	for i, p := range sp.pieces {
 		id := int32(i)
 		if seen[p.text] {
-			return nil, fmt.Errorf("piece %d (%q) is there twice", i, p.text)
+			return nil, fmt.Errorf("piece %d (%q) is a duplicate", i, p.text)
 		}
 		seen[p.text] = true
 		text := strings.ReplaceAll(p.text, "▁", " ")
@@ -209,13 +209,13 @@ func (sp *spModel) model() (*model, error) {
 			special = append(special, fixed{text: p.text, id: id})
 		case spUnknown:
 			if m.unk >= 0 {
-				return nil, fmt.Errorf("pieces %d and %d both stand for the unknown", m.unk, i)
+				return nil, fmt.Errorf("pieces %d and %d are both the unknown piece", m.unk, i)
 			}
 			m.unk, m.roles[id], m.text[id] = id, roleUnknown, p.text
 		case spByte:
 			b, ok := byteToken(p.text)
 			if !ok {
-				return nil, fmt.Errorf("piece %d (%q) is no byte", i, p.text)
+				return nil, fmt.Errorf("piece %d (%q) is not a byte", i, p.text)
 			}
 			m.byteIDs[b], m.text[id], m.roles[id] = id, string([]byte{b}), roleByte
 		case spUser:
@@ -223,14 +223,14 @@ func (sp *spModel) model() (*model, error) {
 			fallthrough
 		default:
 			if _, ok := lookup[text]; ok {
-				return nil, fmt.Errorf("piece %d (%q) is there twice, once with spaces", i, p.text)
+				return nil, fmt.Errorf("piece %d (%q) is a duplicate of one written with spaces", i, p.text)
 			}
 			lookup[text] = id
 			m.setRune(text, id)
 		}
 	}
 	if m.unk < 0 {
-		return nil, errors.New("it has no piece for the unknown")
+		return nil, errors.New("the model has no unknown piece")
 	}
 	m.bos, m.eos = m.controlID(sp.bos), m.controlID(sp.eos)
 	m.inner = [2]*matcher{newMatcher(user), newMatcher(user)}

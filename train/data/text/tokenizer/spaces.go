@@ -18,7 +18,7 @@ const (
 // spaces is what is done to a stretch of text before it is cut into words. Tokenizers do it at two places: a normalizer before tokens of normalised text
 // are looked for, a pre-tokenizer after that.
 type spaces struct {
-	valid  bool // bytes that are no UTF-8 become U+FFFD
+	valid  bool // invalid UTF-8 becomes U+FFFD
 	tidy   bool // spaces at the ends go, runs of them become one
 	mark   bool // a space becomes U+2581
 	unmark bool // U+2581 becomes a space, as tokens have it inside this package
@@ -54,7 +54,7 @@ func (p *spaces) apply(text string, first bool) string {
 	return text
 }
 
-// replaceInvalid puts U+FFFD for every byte that is no UTF-8; strings.ToValidUTF8 puts one for a run.
+// replaceInvalid replaces every invalid byte by U+FFFD; strings.ToValidUTF8 writes one per run.
 func replaceInvalid(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -10,10 +10,10 @@ import (
 	"strconv"
 )
 
-// RankOptions say of a rank file what is not in it.
+// RankOptions supplies what a rank file does not contain.
 type RankOptions struct {
-	// Pattern cuts text into words: PatternGPT2, PatternLlama3, or a regular expression that this package knows. Empty: what is usual for a file
-	// with that many ranks.
+	// Pattern splits text into words: PatternGPT2, PatternLlama3, or a regular expression that this package knows. Empty: the usual pattern for a file
+	// with that number of ranks.
 	Pattern string
 	// Special are the special tokens by name; nil with an empty Pattern: the usual ones.
 	Special  map[string]int32
@@ -60,10 +60,10 @@ func looksRanks(raw []byte) bool {
 func rankLine(line []byte) (text string, rank int, err error) {
 	code, number, ok := bytes.Cut(line, []byte(" "))
 	if !ok {
-		return "", 0, errors.New("want a token in base64, a space and its rank")
+		return "", 0, errors.New("want a base64 token, a space and its rank")
 	}
 	if rank, err = strconv.Atoi(string(number)); err != nil || rank < 0 || rank >= maxVocab {
-		return "", 0, fmt.Errorf("rank %q", number)
+		return "", 0, fmt.Errorf("invalid rank %q", number)
 	}
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(code)))
 	n, err := base64.StdEncoding.Strict().Decode(b, code)
@@ -71,7 +71,7 @@ func rankLine(line []byte) (text string, rank int, err error) {
 		return "", 0, err
 	}
 	if n == 0 || n > maxPiece {
-		return "", 0, fmt.Errorf("a token of %d bytes", n)
+		return "", 0, fmt.Errorf("token of %d bytes", n)
 	}
 	return string(b[:n]), rank, nil
 }
@@ -111,7 +111,7 @@ func parseRanks(raw []byte, o RankOptions) (*model, error) {
 			return nil, fmt.Errorf("rank file: line %d: %w", line, err)
 		}
 		if _, ok := lookup[text]; ok {
-			return nil, fmt.Errorf("rank file: line %d: %q is there twice", line, text)
+			return nil, fmt.Errorf("rank file: line %d: duplicate token %q", line, text)
 		}
 		lookup[text] = int32(rank)
 		top, size = max(top, rank), size+len(text)
@@ -147,8 +147,8 @@ func (o RankOptions) fill(lookup map[string]int32) (RankOptions, error) {
 			_, ok = lookup[u.late]
 		}
 		if !ok {
-			return o, fmt.Errorf("%d ranks: of no vocabulary that this package knows, and the file does not say how text is cut into words\n"+
-				"hint: supported are r50k_base, cl100k_base and Llama 3; in Go, OpenRanks takes the pattern of any other", len(lookup))
+			return o, fmt.Errorf("%d ranks match no known vocabulary, and the file does not specify how text is split into words\n"+
+				"hint: use r50k_base, cl100k_base or Llama 3; in Go, pass the pattern of any other to OpenRanks", len(lookup))
 		}
 		known := u.opt()
 		if o.Special == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// Tokenizer turns text into ids and back. All methods may be called from several goroutines.
+// Tokenizer converts text to ids and back. All methods may be called concurrently.
 type Tokenizer interface {
 	// Encode appends the ids of text to dst. It adds neither BOS nor EOS, and text that spells a special token is plain text.
 	Encode(dst []int32, text string) []int32
@@ -30,18 +30,18 @@ type Tokenizer interface {
 	Fingerprint() string
 }
 
-// SpecialEncoder is a Tokenizer that knows special tokens by name. All tokenizers of this package are one.
+// SpecialEncoder is a Tokenizer that knows special tokens by name. All tokenizers of this package implement it.
 type SpecialEncoder interface {
 	Tokenizer
-	// EncodeSpecial is Encode, but text that spells a special token becomes its id. For text that one wrote oneself: prompts, templates.
+	// EncodeSpecial is Encode, but text that spells a special token becomes its id. For trusted text: prompts, templates.
 	EncodeSpecial(dst []int32, text string) []int32
 	// Special finds a special token by its exact name, such as "<|eot_id|>".
 	Special(name string) (id int32, ok bool)
 }
 
-// Piecer is a Tokenizer that can show a single token. All tokenizers of this package are one.
+// Piecer is a Tokenizer that can show a single token. All tokenizers of this package implement it.
 type Piecer interface {
-	// Piece is the token as people write it: "▁the", "<0x0A>", "</s>".
+	// Piece is the token as usually written: "▁the", "<0x0A>", "</s>".
 	Piece(id int32) string
 }
 
@@ -65,8 +65,8 @@ const (
 	maxPairs  = 8 << 20  // ways to make a token of two
 )
 
-// Open reads a tokenizer. The path is a file of any kind, told apart by content and not by name, or a directory with one of tokenizer.json,
-// tokenizer.model and tok*.bin, looked for in that order. Beside a tokenizer.json, tokenizer_config.json is read where there is one: it names BOS and EOS.
+// Open reads a tokenizer. The path is a file of any kind, detected by content and not by name, or a directory with one of tokenizer.json,
+// tokenizer.model and tok*.bin, searched in that order. With a tokenizer.json, Open also reads tokenizer_config.json if it exists: it names BOS and EOS.
 func Open(path string) (Tokenizer, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func parse(raw, config []byte) (*model, error) {
 	case len(raw) == 0:
 		return nil, errors.New("the file is empty")
 	case bytes.HasPrefix(raw, []byte("version https://git-lfs")):
-		return nil, errors.New("this is a Git LFS pointer and not the file\nhint: git lfs pull")
+		return nil, errors.New("this is a Git LFS pointer, not the file itself\nhint: run git lfs pull")
 	case looksJSON(raw):
 		return parseHF(raw, config)
 	case looksRanks(raw):
@@ -119,7 +119,7 @@ func parse(raw, config []byte) (*model, error) {
 	case raw[0] == 0x0a: // field 1 of the message, the first piece
 		return parseSentencePiece(raw)
 	}
-	return nil, errors.New("unknown kind of tokenizer\nhint: a SentencePiece .model, a tokenizer.json, a tiktoken rank file or a llama2.c tok*.bin")
+	return nil, errors.New("unknown kind of tokenizer\nhint: use a SentencePiece .model, a tokenizer.json, a tiktoken rank file or a llama2.c tok*.bin")
 }
 
 func looksJSON(raw []byte) bool {
@@ -148,11 +148,11 @@ func find(dir string) (string, error) {
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("tokenizer: %s holds no tokenizer: %w\nhint: tokenizer.json, tokenizer.model or tok*.bin", dir, os.ErrNotExist)
+		return "", fmt.Errorf("tokenizer: %s has no tokenizer: %w\nhint: add tokenizer.json, tokenizer.model or tok*.bin", dir, os.ErrNotExist)
 	case 1:
 		return filepath.Join(dir, found[0]), nil
 	}
-	return "", fmt.Errorf("tokenizer: %s holds several tokenizers: %s\nhint: name the file", dir, strings.Join(found, ", "))
+	return "", fmt.Errorf("tokenizer: %s has several tokenizers: %s\nhint: give the path of the file", dir, strings.Join(found, ", "))
 }
 
 func readLimited(path string) ([]byte, error) {
