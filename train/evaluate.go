@@ -27,7 +27,11 @@ func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err err
 	}
 	defer func() { err = t.finish(err) }()
 	t.evaluating = true
-	if err := t.open(ctx); err != nil {
+	err = t.open(t.risk(ctx))
+	if t.commit() && err != nil { // whatever the error: the request caused it, here or on another rank
+		return nil, &StopError{Evaluation: true, Err: err}
+	}
+	if err != nil {
 		return nil, err
 	}
 	out, stop, err := t.evaluate(ctx)

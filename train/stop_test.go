@@ -221,3 +221,26 @@ func TestStoppedSaysWhatIsKept(t *testing.T) {
 		t.Errorf("a stop before the first step wrote something: %v %v", infos, err)
 	}
 }
+
+// An evaluation whose start waits for a rank that does not come can be abandoned, as a training can.
+func TestAbandonEndsTheStartOfAnEvaluation(t *testing.T) {
+	group, err := shm.NewLocal(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group[1].Close()
+	defer group[0].Close()
+	tr, err := New(WithConfig(Config{Model: mlp, Data: noise(t, 64), Batch: 8, Steps: 1, Schedule: ConstantLR(0.1), Optim: optim.Default(optim.SGD, 0), Device: "ref",
+		Comm: group[0], Eval: noise(t, 16), EvalBatch: 8}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tr.Abandon()
+	_, err = tr.Evaluate(ctx)
+	var stop *StopError
+	if !errors.As(err, &stop) || !stop.Evaluation || launch.ExitCode(err) != launch.ExitNotResumable {
+		t.Error(err)
+	}
+}

@@ -207,7 +207,7 @@ func TestKilledJoining(t *testing.T) {
 		p := start(t, "job", "join", 0, 2, envDir+"="+dir)
 		time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
 		p.Process.Kill()
-		p.wait(t, 5*time.Second)
+		p.wait(t, 30*time.Second)
 	}
 	joinAll(t, []Config{{Job: "job", Dir: dir}, {Job: "job", Dir: dir}})
 	empty(t, dir)
@@ -223,7 +223,7 @@ func TestKilledJoining(t *testing.T) {
 		t.Error("the file of a living rank 0 was removed")
 	}
 	p.Process.Kill()
-	p.wait(t, 5*time.Second)
+	p.wait(t, 30*time.Second)
 	Sweep(dir)
 	empty(t, dir)
 }
