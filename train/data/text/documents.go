@@ -201,7 +201,8 @@ func (r *reader) give(d doc) error {
 	return r.emit(d)
 }
 
-// expand lists the files of the inputs: files as they are, and all files below directories, in alphabetical order, without hidden ones.
+// expand lists the files of the inputs: given files, and all files below given directories, in alphabetical order, without hidden ones.
+// Links to files count as files.
 func expand(inputs []string) (files []string, size int64, err error) {
 	for _, in := range inputs {
 		st, err := os.Stat(in)
@@ -222,11 +223,14 @@ func expand(inputs []string) (files []string, size int64, err error) {
 				}
 				return nil
 			}
-			if d.Type().IsRegular() {
-				st, err := d.Info()
-				if err != nil { // skipping it would silently drop data
-					return err
-				}
+			if !d.Type().IsRegular() && d.Type()&fs.ModeSymlink == 0 {
+				return nil
+			}
+			st, err := os.Stat(p) // a link counts as the file that it names: the cache of Hugging Face holds nothing else
+			if err != nil {       // skipping it would silently drop data
+				return err
+			}
+			if st.Mode().IsRegular() {
 				files, size = append(files, p), size+st.Size()
 			}
 			return nil
