@@ -110,7 +110,7 @@ func decode(text string, from origin, sets []string) (*Recipe, error) {
 	return r, nil
 }
 
-// syntax says whether the text is no TOML, so that nothing else can be said.
+// syntax reports whether the text is not valid TOML, in which case nothing else can be checked.
 func syntax(p Errors) bool { return len(p) > 0 && p[0].Key == "" && p[0].Line > 0 }
 
 // probe takes whatever value a key has. It refuses it, because that makes the decoder tell its place.

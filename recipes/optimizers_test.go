@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The table has a line for each word of optim.name, and an unknown word gets nobody's numbers.
+// The table has a line for each word of optim.name, and an unknown word gets no defaults.
 func TestOptimizersTable(t *testing.T) {
 	var names []string
 	for _, o := range optimizers {

@@ -79,7 +79,7 @@ func TestOneClassIsAnError(t *testing.T) {
 	}
 }
 
-// A warm-up that is longer than the run is told, in whatever unit either is given.
+// A warm-up longer than the run is reported, in whatever units the two are given.
 func TestWarmupLongerThanTheRun(t *testing.T) {
 	for _, c := range []struct {
 		sets []string

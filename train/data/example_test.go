@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
-// squares is a source of one's own: sample i is the number i and its square.
+// squares is a custom source: sample i is the number i and its square.
 type squares struct{ n int }
 
 func (s squares) Name() string                 { return "squares" }
@@ -53,7 +53,7 @@ func ExampleLoader() {
 	// 1 rows: [5] [25] then epoch 1, sample 0
 }
 
-// A run with two ranks stops after two batches and goes on with three ranks, in the same order.
+// A run with two ranks stops after two batches and resumes with three ranks, in the same order.
 func ExampleSampler() {
 	two := data.Sampler{Len: 12, Seed: 1, Shuffle: true, World: 2, Batch: 2}
 	at := two.Skip(data.State{}, 2)

@@ -54,7 +54,7 @@ type file struct {
 }
 
 // NewFolder lists the pictures below root; it does not open them. Names decide only which files are pictures (.jpg, .jpeg, .png, .gif in any case); formats
-// are told by content when a file is loaded. Names that begin with a dot, and files that are no pictures (.txt, .json …), are left out.
+// are detected by content when a file is loaded. Names that begin with a dot, and files that are not pictures (.txt, .json …), are skipped.
 //
 // It rejects, with the place: a root without class folders or with pictures next to them, an empty class, a folder in a class (often root is one level too
 // high), a class that Classes lacks, and picture formats that cannot be read (they would silently be missing from the training).

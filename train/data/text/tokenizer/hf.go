@@ -264,7 +264,7 @@ func (m *model) hfMerges(f *hfFile) error {
 	return nil
 }
 
-// hfAddedTokens sorts added tokens into those found in text as it is and in text as it is normalised. Where two are the same normalised text, a special one
+// hfAddedTokens sorts added tokens into those found in the original and in the normalised text. If two have the same normalised text, a special one
 // wins, else the first (Hugging Face's library takes a random one). In Encode, special ones stay text.
 func (m *model) hfAddedTokens(added []hfAdded, vocab map[string]int32) error {
 	var raw, inner [2][]fixed
@@ -321,7 +321,7 @@ func (m *model) hfAddedToken(a hfAdded, vocab map[string]int32) error {
 	return nil
 }
 
-// hfEnds finds BOS and EOS: in tokenizer_config.json, else BOS is what the post-processor puts before a text, else they are told by their usual names.
+// hfEnds finds BOS and EOS: in tokenizer_config.json, else BOS is what the post-processor puts before a text, else they are found by their usual names.
 func (m *model) hfEnds(post json.RawMessage, config []byte) error {
 	bos, eos := postBOS(post), ""
 	if len(config) > 0 {

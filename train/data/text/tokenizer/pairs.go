@@ -72,7 +72,7 @@ func (p *pairs) rank(a, b int32) (uint32, int32) {
 }
 
 // addSplits stores every way in which a token is two others, for vocabularies that order merges by the token that comes out. lookup finds ids by text, also
-// of a char that is no token of its own.
+// of characters that are not tokens.
 func (p *pairs) addSplits(piece string, id int32, rank uint32, bytewise bool, lookup map[string]int32) error {
 	for i := 1; i < len(piece); i++ {
 		if !bytewise && piece[i]&0xc0 == 0x80 {

@@ -62,7 +62,7 @@ func classOf(r rune) class {
 	return other
 }
 
-// at is the class and width of the character at text[i:]. A byte that is no UTF-8 is a character of its own.
+// at is the class and width of the character at text[i:]. An invalid byte counts as one character.
 func at(s string, i int) (class, int) {
 	if i >= len(s) {
 		return end, 0
