@@ -14,7 +14,7 @@ import (
 // process costs rounds and not the result, or when patience has passed; at least once that number are run.
 const (
 	calmRounds = 6
-	patience   = 400 * time.Millisecond
+	patience   = 200 * time.Millisecond
 )
 
 // calibrate measures the peak of a matmul. On a machine that is busy all the time it is too small, as nobody can know from within.
