@@ -92,14 +92,14 @@ func (m *model) hfPre(raw json.RawMessage) (split bool, err error) {
 		return split, nil
 	case "Digits":
 		if !p.Individual || m.scan != nil || m.bytewise {
-			return false, errors.New("Digits is supported only as the first part, with individual_digits")
+			return false, errors.New("a Digits part is supported only as the first part, with individual_digits")
 		}
 		m.digits = true
 		return false, nil
 	case "ByteLevel":
 		m.bytewise = true
 		if m.digits && (isTrue(p.AddPrefix, true) || !isTrue(p.UseRegex, true)) {
-			return false, errors.New("Digits is supported only before a ByteLevel with use_regex and without add_prefix_space")
+			return false, errors.New("a Digits part is supported only before a ByteLevel with use_regex and without add_prefix_space")
 		}
 		if isTrue(p.AddPrefix, true) {
 			if m.scan != nil {
@@ -146,7 +146,7 @@ func (m *model) hfMetaspace(p *hfPart) (split bool, err error) {
 		return false, fmt.Errorf("a Metaspace that replaces spaces by %q is not supported", p.Replacement)
 	}
 	if m.norm.lead != leadNone || m.pre.lead != leadNone {
-		return false, errors.New("Prepend together with Metaspace is not supported")
+		return false, errors.New("using Prepend together with Metaspace is not supported")
 	}
 	scheme := p.PrependScheme
 	if scheme == "" { // older files
