@@ -31,8 +31,14 @@ func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]t
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fail(err)
 	}
+	trace := fmt.Sprintf("trace-rank%d.json", id.Rank)
+	for _, name := range []string{trace, "metrics.jsonl", "metrics.superseded.jsonl", RecipeFile} {
+		if err := noPipe(filepath.Join(dir, name)); err != nil {
+			return fail(err)
+		}
+	}
 	if r.Log.Trace {
-		t, err := telemetry.NewTrace(filepath.Join(dir, fmt.Sprintf("trace-rank%d.json", id.Rank)), who, telemetry.TraceOptions{})
+		t, err := telemetry.NewTrace(filepath.Join(dir, trace), who, telemetry.TraceOptions{})
 		if err != nil {
 			return fail(err)
 		}
@@ -62,4 +68,13 @@ func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]t
 		return fail(err)
 	}
 	return out, nil
+}
+
+// noPipe refuses a file that is to be written but is a pipe: opening it waits for a reader, and nothing interrupts that.
+func noPipe(path string) error {
+	st, err := os.Stat(path)
+	if err != nil || st.Mode()&os.ModeNamedPipe == 0 {
+		return nil // what cannot be opened says so when it is opened
+	}
+	return fmt.Errorf("%s is a pipe, not a regular file", path)
 }
