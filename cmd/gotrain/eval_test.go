@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gotrain/gotrain/ddp/launch"
 )
 
 // pictures writes grey pictures into class folders; each class has its own grey.
@@ -107,4 +109,25 @@ func exitCodeOf(err error) int {
 		return e.ExitCode()
 	}
 	return 0
+}
+
+// An evaluation whose result cannot be written has failed: nothing else holds it.
+func TestEvalOnFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	recipe, dir := tinyRecipe(t)
+	dir = filepath.Join(dir, "full")
+	if out, err := program(t, "run", recipe, "-n", "1", "--set", "run.output_dir="+dir, "--set", "run.steps=2").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := program(t, "eval", dir)
+	cmd.Stdout = full
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != launch.ExitStorage {
+		t.Errorf("it ended with %v\n%s", err, stderr.String())
+	}
 }
