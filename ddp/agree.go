@@ -8,16 +8,16 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
-// Vote is what a rank brings to Agree.
+// Vote is the input of a rank to Agree.
 type Vote struct {
 	Count     float64   // items (samples, tokens) that this rank's gradient sums over
 	LossSum   float64   // sum, not mean, over those items
 	Stop      bool      // this rank was asked to stop
 	NonFinite bool      // this rank saw an infinite or undefined number
-	Failed    bool      // this rank met an error that ends the job
-	Abandon   bool      // this rank gave the step up: nobody may update with its gradients
+	Failed    bool      // this rank has an error that ends the job
+	Abandon   bool      // this rank gave up the step: no rank may update with its gradients
 	Hold      bool      // this rank wants updates to wait for a second agreement, after the last bucket
-	Sums      []float64 // anything else to be summed; as many on every rank
+	Sums      []float64 // anything else to sum; same length on every rank
 }
 
 // Verdict is the same on every rank.
@@ -40,12 +40,12 @@ const (
 	voteHold
 )
 
-// Agree sums counts and losses in float64 over ranks and tells every rank who raised which flag: one tiny all-reduce, meant for every step.
-// All ranks must call it at the same point, outside of a reduction (before Begin or after Wait). It finds ranks that are at
+// Agree sums counts and losses in float64 over ranks and tells every rank which ranks raised which flag: one tiny all-reduce, cheap enough for every step.
+// All ranks must call it at the same point, outside of a reduction (before Begin or after Wait). It detects ranks at
 // different steps.
 //
-// Each rank has two slots of its own in the vector (flags, step) that the others leave at zero, so a plain sum delivers
-// who said what.
+// Each rank has two slots in the vector (flags, step) that the others leave at zero, so a plain sum delivers the values of
+// each rank.
 func (e *Engine) Agree(ctx context.Context, v Vote) (Verdict, error) {
 	step, err := e.between("Agree")
 	if err != nil {
@@ -55,7 +55,7 @@ func (e *Engine) Agree(ctx context.Context, v Vote) (Verdict, error) {
 }
 
 // Vote is Agree within a step, with Config.VoteFirst: after Begin of the last micro-batch, once the forward pass is done. The first bucket waits for
-// it, so that ranks keep one order of collectives and nobody updates a weight before all know the global count and that the loss is finite.
+// it, so that ranks keep one order of collectives and no rank updates a weight before all know the global count and that the loss is finite.
 func (e *Engine) Vote(ctx context.Context, v Vote) (Verdict, error) {
 	e.mu.Lock()
 	s := &e.step
@@ -66,7 +66,7 @@ func (e *Engine) Vote(ctx context.Context, v Vote) (Verdict, error) {
 	case !e.cfg.VoteFirst || !s.open || !s.last || s.voted:
 		defer e.mu.Unlock()
 		return Verdict{}, fmt.Errorf(
-			"ddp: rank %d step %d: Vote out of place\nhint: set Config.VoteFirst and call it once, between Begin of the last micro-batch and Wait",
+			"ddp: rank %d step %d: Vote is not allowed here\nhint: set Config.VoteFirst and call it once, between Begin of the last micro-batch and Wait",
 			e.comm.Rank(),
 			s.number,
 		)
@@ -76,7 +76,7 @@ func (e *Engine) Vote(ctx context.Context, v Vote) (Verdict, error) {
 	e.mu.Unlock()
 	out, err := e.poll(ctx, step, v)
 	if err == nil && len(e.bkts) > 0 {
-		e.voted <- struct{}{} // room for one; the issuer takes it before the first bucket
+		e.voted <- struct{}{} // buffered; the issuer receives it before the first bucket
 	}
 	return out, err
 }
@@ -103,7 +103,7 @@ func (e *Engine) poll(ctx context.Context, step int64, v Vote) (Verdict, error) 
 	for r, f := range b[2 : 2+w] {
 		if steps[r] != steps[0] {
 			err := fmt.Errorf(
-				"ddp: ranks are out of step: rank 0 at step %.0f, rank %d at step %.0f\nhint: all ranks must run the same number of steps; look at how data is split",
+				"ddp: ranks are out of step: rank 0 at step %.0f, rank %d at step %.0f\nhint: run the same number of steps on all ranks; check how data is split",
 				steps[0],
 				r,
 				steps[r],
@@ -149,7 +149,7 @@ func flags(v Vote) (f int) {
 	return f
 }
 
-// ballot is n float64 of memory that is kept between calls.
+// ballot returns n float64 of memory that is reused between calls.
 func (e *Engine) ballot(n int) comm.Mem {
 	if e.vote.Elems < int64(n) {
 		e.vote = comm.HostOf(make([]float64, n))
@@ -157,7 +157,7 @@ func (e *Engine) ballot(n int) comm.Mem {
 	return e.vote.Slice(0, int64(n))
 }
 
-// between checks that no reduction is under way, and gives the current step.
+// between checks that no reduction is in progress, and returns the current step.
 func (e *Engine) between(call string) (int64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,7 +175,7 @@ func (e *Engine) between(call string) (int64, error) {
 	return e.step.number, nil
 }
 
-// Any says whether any of the lists of ranks holds something.
+// Any reports whether any list of ranks is not empty.
 func (v Verdict) Any() bool {
 	return slices.ContainsFunc([][]int{v.Stop, v.NonFinite, v.Failed, v.Abandon, v.Hold}, func(r []int) bool { return len(r) > 0 })
 }

@@ -14,10 +14,10 @@ type Param struct {
 	Name  string
 	Elems int64     // padding of a device layout included
 	DType npu.DType // of the gradient; Invalid (the zero value) = F32
-	Group int       // optimizer group: parameters of one group lie together in a bucket
+	Group int       // optimizer group: parameters of one group are contiguous in a bucket
 }
 
-// Config of an engine. Params and Comm are needed, the rest has useful zero values.
+// Config of an engine. Params and Comm are required; the zero values of the rest are useful.
 type Config struct {
 	// Params in ready order: the order in which the backward pass completes gradients. The same on every rank.
 	Params []Param
@@ -30,19 +30,19 @@ type Config struct {
 	FirstBucketMB float64 // cap of the first bucket in MiB; 0 = 1, or BucketMB if that is less
 	LastBucketMB  float64 // cap of the last bucket in MiB; 0 = FirstBucketMB
 
-	// Timeout is how long a collective waits for a rank that does not come and shows no life; 0 = 5 minutes.
+	// Timeout is how long a collective waits for a missing, silent rank; 0 = 5 minutes.
 	Timeout time.Duration
 	// LongWork is how long it waits for a rank that reports long work (comm.Communicator.Work) and makes progress, and how long a bucket waits for this
 	// rank's own device; 0 = 1 hour.
 	LongWork time.Duration
-	// OnBucket, if set, is called when bucket k holds its sum over ranks, in plan order, from the engine's own goroutine. It should
+	// OnBucket, if set, is called when bucket k holds its sum over ranks, in plan order, from a goroutine of the engine. It should
 	// enqueue work and return; an error breaks the engine. Wait returns after the last call.
 	OnBucket func(k int, m comm.Mem) error
 	// VoteFirst makes every reduction wait for a Vote in the same step.
 	VoteFirst bool
-	// Trace, if set, gets a Span for everything that the engine waits for. It is called from several goroutines, and may call methods of the engine.
+	// Trace, if set, receives a Span for everything that the engine waits for. It is called from several goroutines, and may call methods of the engine.
 	Trace func(Span)
-	// Same are further things that all ranks must hold in common: version, hash of the recipe, …. New compares them.
+	// Same lists other items that must be equal on all ranks, such as version and hash of the recipe. New compares them.
 	Same []comm.Item
 }
 
@@ -57,10 +57,10 @@ type Span struct {
 
 const mib = 1 << 20
 
-// fill checks a configuration and sets what was left out.
+// fill checks a configuration and sets defaults.
 func (c *Config) fill() error {
 	if c.Comm == nil {
-		return fmt.Errorf("ddp: Config.Comm is nil\nhint: self.New() is the communicator of a single rank")
+		return fmt.Errorf("ddp: Config.Comm is nil\nhint: use self.New() for a single rank")
 	}
 	if c.Timeout < 0 || c.LongWork < 0 {
 		return fmt.Errorf("ddp: Timeout is %v, LongWork %v", c.Timeout, c.LongWork)
@@ -74,7 +74,7 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// Cut plans the buckets as New does, for a number of ranks. It needs no Comm.
+// Cut plans the buckets as New does, for a number of ranks. It does not need Comm.
 func (c *Config) Cut(ranks int) (*bucket.Plan, error) {
 	for _, f := range [...]struct {
 		name string

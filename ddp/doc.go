@@ -1,8 +1,8 @@
 // Package ddp keeps the replicas of a data-parallel job equal: it reduces gradients over ranks while the backward pass is still
-// computing, and lets ranks agree on everything that decides what they do next.
+// computing, and lets ranks agree on every decision.
 //
-// The package knows no graph and no optimizer. It takes a list of parameters in the order in which their gradients become ready, a
-// Communicator, and gives memory for gradients. One step of a loop of your own:
+// The package is independent of graphs and optimizers. It takes a list of parameters in the order in which their gradients become ready, and
+// a Communicator, and provides memory for gradients. One step of a custom loop:
 //
 //	eng, err := ddp.New(ctx, ddp.Config{Comm: c, Params: params})
 //	for step := range steps {
@@ -22,31 +22,31 @@
 // # What is summed, what is divided
 //
 // A bucket holds the plain sum over ranks. Let every micro-batch add the gradient of its loss *sum* and divide once by the global
-// Count that Agree returns (as the optimizer's grad scale, so that no pass over memory is spent on it). The result is the gradient of one
-// big batch whatever the number of ranks and micro-batches, also when their counts differ. Means of means are not.
+// Count that Agree returns (as the optimizer's grad scale, which avoids a separate pass over memory). The result is the gradient of one
+// big batch for any number of ranks and micro-batches, even if their counts differ. A mean of means does not.
 //
 // # Buckets
 //
-// Sub-package bucket cuts the list into buckets and says why the first and the last are small. Gradients live in the buckets (Grad):
+// Sub-package bucket cuts the list into buckets and explains why the first and the last are small. Gradients live in the buckets (Grad):
 // there is no copy and no second set. Optimizer kernels run over bucket.Run, one per group and bucket; OnBucket tells when
-// a bucket holds its sum, so that the optimizer can start before the last bucket landed, if no global norm is needed.
+// a bucket holds its sum, so that the optimizer can start before the last bucket has landed, if no global norm is needed.
 //
 // # Note [order of reduction]
 //
-// Ranks must issue collectives in the same order. Buckets are therefore reduced in plan order, whatever the order of the Ready calls: a bucket
-// that is full early waits for those before it. Agree, Broadcast and CheckState are refused while buckets are under way.
+// Ranks must issue collectives in the same order. Buckets are therefore reduced in plan order, regardless of the order of the Ready calls: a bucket
+// that is full early waits for those before it. Agree, Broadcast and CheckState fail while buckets are in flight.
 //
 // # Threads
 //
 // Ready, ReadyBucket and Begin never block. An engine has two goroutines: one waits for device events and issues collectives, one waits
-// for completion and calls OnBucket. The compute thread takes no part. Begin, Wait and Agree belong to one goroutine; Ready and ReadyBucket may
+// for completion and calls OnBucket. The compute thread is not involved. Begin, Wait and Agree belong to one goroutine; Ready and ReadyBucket may
 // be called from any, but before Wait.
 //
 // # Errors
 //
-// A collective waits for Config.Timeout for a rank that shows no life, and for Config.LongWork for one that says that it is at long work
-// (comm.Steady): whoever writes a checkpoint on one rank while the others wait should say so.
+// A collective waits up to Config.Timeout for a silent rank, and up to Config.LongWork for one that reports long work
+// (comm.Steady): a rank that writes a checkpoint while the others wait should report it.
 //
-// The first error breaks the engine: every later call returns it, and peers are told through Communicator.Abort, so that they fail within
+// The first error breaks the engine: every later call returns it, and Communicator.Abort notifies the peers, so that they fail within
 // about a second instead of waiting. Errors name rank, step, bucket and parameters (*StepError) and wrap the transport's, which names the peer.
 package ddp

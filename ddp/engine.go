@@ -12,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Engine reduces the gradients of one rank with those of its peers. Make it with New.
+// Engine reduces the gradients of one rank with those of its peers. Create it with New.
 type Engine struct {
 	cfg   Config
 	comm  comm.Communicator
@@ -37,15 +37,15 @@ type Engine struct {
 	stats StepStats
 }
 
-// Bucket is one stretch of gradient memory as the engine laid it out.
+// Bucket is one contiguous range of gradient memory.
 type Bucket struct {
 	bucket.Bucket
 	Mem   comm.Mem // padding included; it holds zeros
 	Title string   // first and last parameter in ready order
 }
 
-// New plans the buckets, makes sure that all ranks planned the same (the error names the first difference and the ranks), and
-// allocates gradient memory, zeroed. Every rank must call it. ctx bounds the comparison.
+// New plans the buckets, verifies that all ranks have the same plan (the error names the first difference and the ranks), and
+// allocates zeroed gradient memory. Every rank must call it. ctx bounds the comparison.
 func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// same compares what ranks must hold in common.
+// same compares everything that must be equal on all ranks.
 func (e *Engine) same(ctx context.Context) error {
 	c := e.plan.Config
 	items := append(
@@ -95,8 +95,8 @@ func (e *Engine) same(ctx context.Context) error {
 		return nil
 	}
 	hint := ""
-	if differ := (*comm.ConsensusError)(nil); errors.As(err, &differ) { // a rank that is late or gone is another matter
-		hint = "\nhint: all ranks must run the same binary with the same recipe"
+	if differ := (*comm.ConsensusError)(nil); errors.As(err, &differ) { // not for a rank that is late or gone
+		hint = "\nhint: run the same binary with the same recipe on all ranks"
 	}
 	return fmt.Errorf("ddp: rank %d: before the first step: %w%s", e.comm.Rank(), err, hint)
 }
@@ -126,7 +126,7 @@ func (e *Engine) alloc() (err error) {
 	return nil
 }
 
-// touch reduces the zeros in gradient memory once, so that the transport makes its connections and mappings now and not in the first step.
+// touch reduces the zeros in gradient memory once, so that the transport sets up its connections and mappings now rather than in the first step.
 func (e *Engine) touch(ctx context.Context) error {
 	if e.plan.Bytes == 0 {
 		return nil
@@ -140,7 +140,7 @@ func (e *Engine) touch(ctx context.Context) error {
 	return nil
 }
 
-// reachable refuses memory that the device's kernels cannot write: host memory of a transport under a device with memory of its own.
+// reachable rejects memory that the device's kernels cannot write: host memory of a transport with a device that has separate memory.
 func (e *Engine) reachable() error {
 	if e.cfg.Device == nil || e.mem.Host() == nil || e.plan.Bytes == 0 {
 		return nil
@@ -151,25 +151,25 @@ func (e *Engine) reachable() error {
 	}
 	defer probe.Free()
 	if probe.Host() == nil {
-		return fmt.Errorf("ddp: rank %d: transport %q reduces host memory, device %s has memory of its own\nhint: use the device's own transport",
+		return fmt.Errorf("ddp: rank %d: transport %q reduces host memory, but device %s has separate memory\nhint: use the device's own transport",
 			e.comm.Rank(), e.comm.Transport(), e.cfg.Device.Info().Name)
 	}
 	return nil
 }
 
-// Grad is the memory of gradient i, inside its bucket.
+// Grad returns the memory of gradient i, inside its bucket.
 func (e *Engine) Grad(i int) comm.Mem { return e.grads[i] }
 
-// GradF32 is Grad as a slice, for host memory and float32 gradients.
+// GradF32 returns Grad as a slice, for host memory and float32 gradients.
 func (e *Engine) GradF32(i int) []float32 { return comm.View[float32](e.grads[i]) }
 
-// Buckets are the buckets in plan order. The slice must not be changed.
+// Buckets returns the buckets in plan order. The slice must not be changed.
 func (e *Engine) Buckets() []Bucket { return e.bkts }
 
-// Plan is where every gradient lives.
+// Plan returns the layout of the gradients.
 func (e *Engine) Plan() *bucket.Plan { return e.plan }
 
-// Comm is the communicator that the engine was made with.
+// Comm returns the communicator of the engine.
 func (e *Engine) Comm() comm.Communicator { return e.comm }
 
 // Zero clears all gradients, from the host. Call it between steps only.
@@ -177,21 +177,21 @@ func (e *Engine) Zero() {
 	clear(e.mem.Host())
 }
 
-// Err is the error that broke the engine, or nil.
+// Err returns the error that broke the engine, or nil.
 func (e *Engine) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.err
 }
 
-// fail breaks the engine and tells the peers.
+// fail breaks the engine and notifies the peers.
 func (e *Engine) fail(err error) {
 	if e.end(err) {
 		e.comm.Abort(err)
 	}
 }
 
-// end breaks the engine with an error that the peers find by themselves. It says whether this was the first error.
+// end breaks the engine with an error that the peers detect by themselves. It reports whether this was the first error.
 func (e *Engine) end(err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -203,8 +203,8 @@ func (e *Engine) end(err error) bool {
 	return true
 }
 
-// Close stops the engine's goroutines and frees gradient memory, which nothing may use any more: synchronise the device before. A step under way
-// is given up, and the peers are told. The communicator stays open. Idempotent.
+// Close stops the engine's goroutines and frees gradient memory, which nothing may use any more: synchronise the device before. An unfinished step
+// is abandoned, and the peers are notified. The communicator stays open. Idempotent.
 func (e *Engine) Close() error {
 	if !e.halt() {
 		return nil
@@ -212,7 +212,7 @@ func (e *Engine) Close() error {
 	return e.mem.Free()
 }
 
-// Abandon is Close for a device that cannot be made to stop: gradient memory stays, also after Close of the communicator, until the process ends.
+// Abandon is Close for a device that cannot be stopped: gradient memory stays until the process ends, even after Close of the communicator.
 func (e *Engine) Abandon() error {
 	if k, ok := e.mem.(keeper); ok {
 		k.Keep()
@@ -221,10 +221,10 @@ func (e *Engine) Abandon() error {
 	return nil
 }
 
-// keeper is memory that its owner would free, and is asked not to.
+// keeper is memory that can be kept although its owner would free it.
 type keeper interface{ Keep() }
 
-// halt stops the goroutines; false if they were stopped before.
+// halt stops the goroutines; it returns false if they were already stopped.
 func (e *Engine) halt() bool {
 	e.mu.Lock()
 	if e.err == ErrClosed {
@@ -246,12 +246,12 @@ func (e *Engine) halt() bool {
 	return true
 }
 
-// deadline is the context of one collective.
+// deadline returns the context of one collective.
 func (e *Engine) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return comm.Patient(ctx, e.cfg.Timeout, e.cfg.LongWork)
 }
 
-// trace must not be called under mu: what it calls may call the engine.
+// trace must not be called with mu held: the callback may call the engine.
 func (e *Engine) trace(what string, step int64, k int, begin time.Time) {
 	if e.cfg.Trace != nil {
 		e.cfg.Trace(Span{What: what, Step: step, Bucket: k, Begin: begin, End: time.Now()})

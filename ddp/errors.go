@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrClosed is what calls after Close return.
+// ErrClosed is the error of calls after Close.
 var ErrClosed = errors.New("ddp: engine is closed")
 
-// StepError says where a reduction failed.
+// StepError reports where a reduction failed.
 type StepError struct {
 	Rank   int
 	Step   int64

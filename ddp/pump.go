@@ -56,7 +56,7 @@ func (e *Engine) issuer() {
 func (e *Engine) start(r ready) (inFlight, error) {
 	if r.event != nil {
 		begin := time.Now()
-		// This rank's own device, not a peer: a backward pass may well take longer than a peer may show no life.
+		// This rank's own device, not a peer: a backward pass may take longer than a peer may be silent.
 		ctx, cancel := context.WithTimeout(e.ctx, max(e.cfg.Timeout, e.cfg.LongWork))
 		err := r.event.Sync(ctx) // the only place in a step where the host waits for the device
 		cancel()
@@ -81,7 +81,7 @@ func (e *Engine) completer() {
 	for f := range e.flight {
 		err := f.handle.Wait(f.ctx)
 		if err != nil {
-			// Memory may be freed once Close returns: make sure that nobody writes it any more.
+			// Memory may be freed once Close returns: ensure that no rank writes it any more.
 			e.comm.Abort(err)
 			<-f.handle.Done()
 		}
@@ -119,7 +119,7 @@ func (e *Engine) land(f inFlight) {
 	}
 }
 
-// at says where an error happened.
+// at adds the location of an error.
 func (e *Engine) at(step int64, k int, err error) error {
 	return &StepError{Rank: e.comm.Rank(), Step: step, Bucket: k, Title: e.bkts[k].Title, Err: err}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
-// Named is a piece of state with the name to report.
+// Named is a piece of state and its name for messages.
 type Named struct {
 	Name string
 	Mem  comm.Mem
 }
 
-// Broadcast copies rank 0's memory to all ranks: initial weights, optimizer state after a load. Every rank passes as many, of the same
-// sizes; a difference is an error that names it.
+// Broadcast copies rank 0's memory to all ranks: initial weights, optimizer state after a load. Every rank passes the same number of
+// pieces with the same sizes; an error names the first difference.
 func (e *Engine) Broadcast(ctx context.Context, state ...Named) error {
 	step, err := e.between("Broadcast")
 	if err != nil {
@@ -35,7 +35,7 @@ func (e *Engine) Broadcast(ctx context.Context, state ...Named) error {
 	return nil
 }
 
-// CheckState makes sure that state is bit-equal on all ranks, by comparing checksums. The error (a *comm.ConsensusError inside) names the first
+// CheckState verifies by checksums that state is bit-equal on all ranks. The error (a *comm.ConsensusError inside) names the first
 // piece that differs and the ranks. It reads everything once at memory speed: cheap enough for every few hundred steps.
 func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 	step, err := e.between("CheckState")
@@ -46,7 +46,7 @@ func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 	for i, s := range state {
 		h := s.Mem.Host()
 		if h == nil && s.Mem.Elems > 0 {
-			return fmt.Errorf("ddp: rank %d: the host cannot reach %s to check it", e.comm.Rank(), s.Name)
+			return fmt.Errorf("ddp: rank %d: the host cannot access %s to check it", e.comm.Rank(), s.Name)
 		}
 		items[i] = comm.Item{Name: s.Name, Text: fmt.Sprintf("%v[%d] checksum %016x", s.Mem.DType, s.Mem.Elems, Checksum(h))}
 	}
@@ -74,7 +74,7 @@ func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum is a fast 64-bit checksum of memory: two CRCs that processors compute in hardware.
+// Checksum returns a fast 64-bit checksum: two CRCs that processors compute in hardware.
 func Checksum(b []byte) uint64 {
 	return uint64(crc32.Checksum(b, castagnoli))<<32 | uint64(crc32.ChecksumIEEE(b))
 }

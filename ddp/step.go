@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// StepStats is what the reduction of one step cost.
+// StepStats is the cost of the reduction of one step.
 type StepStats struct {
 	Step     int64
 	Exposed  time.Duration // Wait blocked: communication that compute did not hide
@@ -20,7 +20,7 @@ type StepStats struct {
 	Buckets  int
 }
 
-// step is the state of the step under way, guarded by Engine.mu.
+// step is the state of the current step, guarded by Engine.mu.
 type step struct {
 	number  int64
 	open    bool // between Begin and Wait
@@ -65,8 +65,8 @@ func (e *Engine) Begin(number int64, last bool) error {
 	return nil
 }
 
-// Ready says that gradient i is complete in memory. When a bucket is full and those before it are issued, its reduction
-// starts; its memory must not be touched until it landed.
+// Ready marks gradient i as complete in memory. Once a bucket is full and those before it are issued, its reduction
+// starts; its memory must not be touched until it has landed.
 func (e *Engine) Ready(i int) error {
 	at := time.Now()
 	full, step, err := e.ready(i)
@@ -76,7 +76,7 @@ func (e *Engine) Ready(i int) error {
 	return err
 }
 
-// ready gives the bucket that gradient i has filled, or -1.
+// ready returns the bucket that gradient i has filled, or -1.
 func (e *Engine) ready(i int) (full int, step int64, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,7 +88,7 @@ func (e *Engine) ready(i int) (full int, step int64, err error) {
 	}
 	if e.step.seen[i] {
 		return -1, 0, fmt.Errorf(
-			"ddp: rank %d step %d: gradient of %s is ready twice\nhint: a parameter that is used in several places must be handed in once, after its last use",
+			"ddp: rank %d step %d: gradient of %s is ready twice\nhint: hand in a parameter that is used in several places once, after its last use",
 			e.comm.Rank(),
 			e.step.number,
 			e.plan.Params[i].Name,
@@ -103,8 +103,8 @@ func (e *Engine) ready(i int) (full int, step int64, err error) {
 	return k, e.step.number, nil
 }
 
-// ReadyBucket says that all gradients of bucket k will be complete when ev is reached (nil: they are complete). It is meant for an
-// executor that has just enqueued the kernel which completes the bucket: the engine's goroutine waits for the event, the caller does not.
+// ReadyBucket marks all gradients of bucket k as complete when ev is reached (nil: they are complete now). It is for an
+// executor that has just enqueued the kernel that completes the bucket: a goroutine of the engine waits for the event, the caller does not.
 func (e *Engine) ReadyBucket(k int, ev npu.Event) error {
 	at := time.Now()
 	full, step, err := e.readyBucket(k, ev)
@@ -145,7 +145,7 @@ func (e *Engine) accepting(call string) error {
 	return nil
 }
 
-// fill marks bucket k full and hands on all that are next in plan order. See Note [order of reduction] in doc.go. The channel has
+// fill marks bucket k full and issues all that are next in plan order. See Note [order of reduction] in doc.go. The channel has
 // room for all buckets, so it never blocks.
 func (e *Engine) fill(k int) {
 	s := &e.step
@@ -157,7 +157,7 @@ func (e *Engine) fill(k int) {
 }
 
 // Wait closes the step: it blocks until all buckets hold their sums and every OnBucket call returned. After a micro-batch that was not
-// the last it returns at once. A gradient that was never handed in is an error that names it, here and on the peers. When ctx ends first, its error
+// the last it returns immediately. A gradient that was never handed in is an error that names it, here and on the peers. When ctx ends first, its error
 // is returned and Wait may be called again.
 func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 	begin := time.Now()
@@ -205,7 +205,7 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 	return e.stats, e.err
 }
 
-// sofar reads the counters while the completer may still add to them.
+// sofar reads the counters while the completer may still update them.
 func (e *Engine) sofar() StepStats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,7 +227,7 @@ func (e *Engine) unready() error {
 	}
 	return fmt.Errorf(
 		"ddp: rank %d step %d: gradients never became ready: %s%s\n"+
-			"hint: leave out of Config.Params a parameter that the loss does not use, or hand it in with a zero gradient",
+			"hint: remove parameters that the loss does not use from Config.Params, or hand them in with a zero gradient",
 		e.comm.Rank(),
 		e.step.number,
 		strings.Join(names, ", "),

@@ -16,7 +16,7 @@ type Param struct {
 	Group int       // optimizer group; parameters of one group in one bucket are contiguous
 }
 
-// Config says how to cut. The zero value is the usual one for one rank.
+// Config controls the cut. The zero value suits one rank.
 type Config struct {
 	CapBytes   int64 // no bucket is larger, except one with a single parameter; 0 = 25 MiB
 	FirstBytes int64 // cap of the first bucket; 0 = 1 MiB
@@ -33,14 +33,14 @@ const (
 	pageBytes         = 4096
 )
 
-// Place is where a parameter's gradient lives.
+// Place locates the gradient of a parameter.
 type Place struct {
 	Param  int   // index into the list given to New
 	Offset int64 // bytes from the beginning of the bucket
 	Bytes  int64
 }
 
-// Run is a contiguous stretch of one group within a bucket; gaps of alignment inside it belong to it.
+// Run is a contiguous range of one group within a bucket, including alignment gaps.
 type Run struct {
 	Group  int
 	Offset int64 // bytes from the beginning of the bucket
@@ -49,7 +49,7 @@ type Run struct {
 	Last   int
 }
 
-// Bucket is one stretch of memory, reduced by one collective.
+// Bucket is one range of memory, reduced by one collective.
 type Bucket struct {
 	DType   npu.DType
 	Offset  int64 // bytes from the beginning of the plan's memory
@@ -61,7 +61,7 @@ type Bucket struct {
 	Ready   int // index of the parameter that completes it
 }
 
-// Plan says where every gradient lives and what is reduced together. Buckets are in the order in which they are complete: the order of reduction.
+// Plan is the layout of all gradients and their division into buckets. Buckets are in the order in which they are complete: the order of reduction.
 type Plan struct {
 	Params  []Param
 	Buckets []Bucket
@@ -145,7 +145,7 @@ func (c Config) withDefaults() (Config, error) {
 	case c.World < 0:
 		return c, fmt.Errorf("bucket: world of %d ranks", c.World)
 	case c.AlignBytes < 8 || c.AlignBytes&(c.AlignBytes-1) != 0:
-		return c, fmt.Errorf("bucket: alignment of %d bytes is no power of two from 8 up", c.AlignBytes)
+		return c, fmt.Errorf("bucket: alignment of %d bytes is not a power of two of at least 8", c.AlignBytes)
 	}
 	return c, nil
 }

@@ -45,7 +45,7 @@ func cut(params []Param, cfg Config) [][]int {
 	return out
 }
 
-// fill says how many of list fit under the limit: at least one.
+// fill returns how many of list fit under the limit: at least one.
 func fill(list []int, limit int64, size func(int) int64) int {
 	sum := int64(0)
 	for n, i := range list {

@@ -1,6 +1,6 @@
-// Package bucket cuts a list of gradients into buckets: flat stretches of memory that are reduced by one collective each.
+// Package bucket cuts a list of gradients into buckets: flat ranges of memory, each reduced by one collective.
 //
-// Plan is a pure function. Every rank computes it from the same list and gets the same plan; Fingerprint lets ranks prove it.
+// Plan is a pure function. Every rank computes it from the same list and gets the same plan; Fingerprint lets ranks verify it.
 //
 // # Which bucket is small, and why
 //
@@ -11,8 +11,8 @@
 //
 // Two terms of it can be chosen by cutting. The first bucket is small (FirstBytes) so that the wire starts early: nothing can be hidden before
 // the first bucket is full. The last bucket is small too (LastBytes), because its reduction begins when the backward is over and
-// nothing is left to hide it behind: the exposed time is at least reduce(last bucket). What lies between is as large as the cap, for
-// fewer calls. Convolutional nets fit this well: the last gradients are those of the stem and the first stage, a few hundred KiB.
+// no computation is left to hide it: the exposed time is at least reduce(last bucket). The buckets in between are as large as the cap, for
+// fewer calls. This suits convolutional nets: the last gradients are those of the stem and the first stage, a few hundred KiB.
 //
 // # Layout
 //

@@ -7,10 +7,10 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// ErrClosed is what calls on a closed communicator return.
+// ErrClosed is the error of calls on a closed communicator.
 var ErrClosed = errors.New("comm: communicator is closed")
 
-// Kind is which collective.
+// Kind identifies a collective.
 type Kind uint8
 
 // The collectives.
@@ -35,7 +35,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Call describes one collective as a rank called it: what ranks compare with each other. Elems counts the larger side: m of
+// Call describes one collective as a rank called it; ranks compare it with each other. Elems counts the larger side: m of
 // AllReduce, Broadcast, Reduce, Send and Recv; in of ReduceScatter and AllToAll; out of AllGather.
 type Call struct {
 	Kind  Kind
@@ -45,7 +45,7 @@ type Call struct {
 	Elems int64
 }
 
-// Key packs all but Elems in one word; calls match between ranks iff Key and Elems are equal.
+// Key packs everything except Elems into one word; calls match between ranks iff Key and Elems are equal.
 func (c Call) Key() uint64 {
 	return uint64(c.Kind) | uint64(c.Op)<<8 | uint64(c.DType)<<16 | uint64(uint32(c.Root))<<32
 }
@@ -55,7 +55,7 @@ func CallOf(key uint64, elems int64) Call {
 	return Call{Kind: Kind(key), Op: Op(key >> 8), DType: npu.DType(key >> 16), Root: int(uint32(key >> 32)), Elems: elems}
 }
 
-// String prints like "allreduce f32[1024] sum" or "broadcast i64[3] root 0".
+// String formats the call like "allreduce f32[1024] sum" or "broadcast i64[3] root 0".
 func (c Call) String() string {
 	if c.Kind == Barrier {
 		return c.Kind.String()
@@ -82,7 +82,7 @@ func (c Call) Number(n int64) string {
 	return fmt.Sprintf("%s #%d%s", k, n, s[len(k):])
 }
 
-// Check says what is wrong with the arguments of a call on a group of size ranks, as far as one rank can see. The
+// Check validates the arguments of a call on a group of size ranks, as far as one rank can. Its
 // error begins with "comm: " and names the collective.
 func (c Call) Check(rank, size int, out, in Mem) error {
 	fail := func(format string, a ...any) error {
@@ -92,7 +92,7 @@ func (c Call) Check(rank, size int, out, in Mem) error {
 		return nil
 	}
 	if c.DType.Size() == 0 {
-		return fail("%v is no dtype to exchange", c.DType)
+		return fail("dtype %v cannot be exchanged", c.DType)
 	}
 	if why := wrongMem(&in, c.DType); why != "" {
 		return fail("in: %s", why)
@@ -131,7 +131,7 @@ func (c Call) Check(rank, size int, out, in Mem) error {
 	return nil
 }
 
-// wrongMem says what is wrong with a span, or nothing.
+// wrongMem describes what is wrong with a span, or returns "".
 func wrongMem(m *Mem, t npu.DType) string {
 	switch {
 	case m.Elems == 0:

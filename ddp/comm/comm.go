@@ -11,7 +11,7 @@ import (
 // Op is how a reduction combines elements.
 type Op uint8
 
-// The reductions. Mean is not among them: callers divide by a count of their own.
+// The reductions. There is no Mean: callers divide by their own count.
 const (
 	Sum Op = iota
 	Max
@@ -27,10 +27,10 @@ type Mem struct {
 	DType npu.DType
 }
 
-// Bytes is the size of the span.
+// Bytes returns the size of the span.
 func (m Mem) Bytes() int64 { return m.Elems * int64(m.DType.Size()) }
 
-// Host is the span as host memory, or nil where the host cannot reach it.
+// Host returns the span as host memory, or nil if the host cannot access it.
 func (m Mem) Host() []byte {
 	if m.Ptr.Buf == nil {
 		return nil
@@ -42,7 +42,7 @@ func (m Mem) Host() []byte {
 	return h[m.Ptr.Off : m.Ptr.Off+m.Bytes()]
 }
 
-// Slice is the sub-span of n elements that starts at element from.
+// Slice returns the sub-span of n elements starting at element from.
 func (m Mem) Slice(from, n int64) Mem {
 	m.Ptr = m.Ptr.At(from * int64(m.DType.Size()))
 	m.Elems = n
@@ -52,9 +52,9 @@ func (m Mem) Slice(from, n int64) Mem {
 // Communicator joins the ranks of one group. Collectives must be called by all ranks in the same order with matching
 // arguments; a mismatch (kind, size, dtype, reduction, root) is detected and reported on every rank as *MismatchError.
 //
-// A collective returns at once with a Handle; handles complete in the order of issue. Several may be in flight. Memory of an unfinished collective
+// A collective returns a Handle immediately; handles complete in the order of issue. Several may be in flight. Memory of an unfinished collective
 // must not be touched. After an error other than a MismatchError the communicator is broken: every later call fails at once with that
-// first error. Methods are safe for concurrent use, but the order of issue is the caller's business.
+// first error. Methods are safe for concurrent use, but the caller is responsible for the order of issue.
 //
 // The result of a reduction is bit-equal on all ranks and from run to run.
 type Communicator interface {
@@ -63,7 +63,7 @@ type Communicator interface {
 	// Transport names the implementation: "shm", "tcp", "mpi", "hccl", "self".
 	Transport() string
 
-	// Alloc gives memory that the transport reduces without an extra copy. Ranks must allocate in the same order and sizes. Memory that Close
+	// Alloc returns memory that the transport reduces without an extra copy. Ranks must allocate in the same order and sizes. Memory that Close
 	// of the communicator makes unusable has a method Keep(), which lets it be used until the process ends.
 	Alloc(bytes int64) (npu.Buffer, error)
 
@@ -82,24 +82,24 @@ type Communicator interface {
 	Recv(ctx context.Context, m Mem, from int) (Handle, error)
 	Barrier(ctx context.Context) (Handle, error)
 
-	// Work says that this rank begins long work for which the others may have to wait, in a few words for messages. See Note [long work].
+	// Work reports that this rank begins long work for which the others may have to wait; what describes it briefly, for messages. See Note [long work].
 	Work(what string) Work
 
-	// Stats counts what went through so far.
+	// Stats returns the counters so far.
 	Stats() Stats
 	// Abort breaks the communicator on every rank with the reason; peers' pending calls end with a *PeerError that carries it.
 	Abort(reason error)
-	// Close leaves the group in good order, frees what Alloc gave, removes names from the system. Idempotent.
+	// Close leaves the group cleanly, frees memory from Alloc, and removes names from the system. Idempotent.
 	Close() error
 }
 
-// Handle is a collective under way. A deadline comes with the context of the call: when it passes before completion, Wait
-// returns a *TimeoutError that names the ranks that did not come. Patient makes a context in which a rank at long work may take longer than one that
-// shows no life.
+// Handle is a collective in progress. The context of the call sets its deadline: if it passes before completion, Wait
+// returns a *TimeoutError that names the ranks that did not arrive. Patient makes a context in which a rank at long work may take longer than a silent
+// rank.
 type Handle interface {
 	// Wait blocks until completion or until ctx (this one or the call's) ends. Idempotent.
 	Wait(ctx context.Context) error
-	// Done is closed at completion, good or bad.
+	// Done is closed on completion, successful or not.
 	Done() <-chan struct{}
 	// Took is the time from the moment that all ranks had arrived to completion, and the time waited for the last rank before; valid after Wait.
 	Took() (transfer, waited time.Duration)
@@ -114,7 +114,7 @@ type Stats struct {
 	Waited   time.Duration
 }
 
-// PeerError says that another rank died or gave up.
+// PeerError reports that another rank died or gave up.
 type PeerError struct {
 	Rank   int // the peer
 	Call   string
@@ -125,15 +125,15 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("comm: %s: rank %d is gone: %s", e.Call, e.Rank, e.Reason)
 }
 
-// Blames says that the failure is the peer's.
+// Blames returns the peer, which caused the failure.
 func (e *PeerError) Blames() []int { return []int{e.Rank} }
 
-// TimeoutError says which ranks did not arrive in time.
+// TimeoutError reports which ranks did not arrive in time.
 type TimeoutError struct {
 	Call    string
 	After   time.Duration
 	Missing []int
-	Work    string // at which long work a missing rank stopped making progress, or was when the long deadline passed; "" if at none
+	Work    string // the long work at which a missing rank stopped making progress, or was when the long deadline passed; "" if none
 }
 
 func (e *TimeoutError) Error() string {
@@ -142,7 +142,7 @@ func (e *TimeoutError) Error() string {
 		work = " (" + e.Work + ")"
 	}
 	return fmt.Sprintf(
-		"comm: %s: timeout after %v waiting for ranks %v%s\nhint: look at the first error of those ranks; a slow rank needs a longer deadline",
+		"comm: %s: timeout after %v waiting for ranks %v%s\nhint: look for the first error of those ranks; allow a slow rank a longer deadline",
 		e.Call,
 		e.After.Round(time.Millisecond),
 		e.Missing,
@@ -153,10 +153,10 @@ func (e *TimeoutError) Error() string {
 // Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
 func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
-// Blames says that the failure is that of the missing ranks.
+// Blames returns the missing ranks, which caused the failure.
 func (e *TimeoutError) Blames() []int { return e.Missing }
 
-// MismatchError says that ranks called different collectives.
+// MismatchError reports that ranks called different collectives.
 type MismatchError struct {
 	Rank, Peer int
 	Mine, Its  string // such as "allreduce #12 f32[1024] sum"
@@ -164,7 +164,7 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf(
-		"comm: ranks disagree: rank %d called %s, rank %d called %s\nhint: all ranks must run the same program with the same recipe",
+		"comm: ranks disagree: rank %d called %s, rank %d called %s\nhint: run the same program with the same recipe on all ranks",
 		e.Rank,
 		e.Mine,
 		e.Peer,

@@ -10,17 +10,17 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Item is one thing that ranks must agree on: a parameter's shape, the hash of a weight, a line of the recipe.
+// Item is something that ranks must agree on: a parameter's shape, the hash of a weight, a line of the recipe.
 type Item struct {
 	Name string
-	Text string // the value, for equality and for the message; long values should be hashes
+	Text string // the value, compared and shown in the message; hash long values
 }
 
 // ConsensusError names the first item on which ranks differ.
 type ConsensusError struct {
 	What  string // what was compared
 	Index int    // of the item in the list
-	Ranks []int  // those that differ from rank 0
+	Ranks []int  // ranks that differ from rank 0
 	Mine  string // the item on rank 0
 	Its   string // the item on Ranks[0]
 }
@@ -30,9 +30,9 @@ func (e *ConsensusError) Error() string {
 		e.What, e.Index, e.Mine, e.Its, e.Ranks[0], e.Ranks)
 }
 
-// Consensus checks that all ranks hold the same list. Every rank must call it; all get the same answer. Where lists are
-// equal it costs one tiny all-reduce (min and max of a hash, as KungFu does); otherwise the first difference is sought and
-// named in a *ConsensusError.
+// Consensus checks that all ranks hold the same list. Every rank must call it; all get the same result. Equal lists
+// cost one tiny all-reduce (min and max of a hash, as KungFu does); otherwise Consensus finds the first difference and
+// returns a *ConsensusError that names it.
 func Consensus(ctx context.Context, c Communicator, what string, items []Item) error {
 	hashes := make([]uint64, len(items))
 	all := fnv.New64a()
@@ -103,7 +103,7 @@ func (it Item) hash() uint64 {
 	return f.Sum64()
 }
 
-// Wait waits for what a call returned, so that a blocking collective is one expression:
+// Wait waits for the handle that a call returned, so that a blocking collective is one expression:
 //
 //	err := comm.Wait(ctx)(c.AllReduce(ctx, m, comm.Sum))
 func Wait(ctx context.Context) func(Handle, error) error {

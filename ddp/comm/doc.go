@@ -1,11 +1,11 @@
-// Package comm is the contract of collective communication: what the ranks of a data-parallel job can do together,
-// whatever carries the bytes.
+// Package comm defines collective communication between the ranks of a data-parallel job, independent of the
+// transport.
 //
 // A Communicator is one rank's end of a group. Its collectives are asynchronous: a call returns a Handle, Wait on it returns when this
-// rank's memory holds the result. Ranks call the same collectives in the same order; a rank that calls something else is
-// found out and named (*MismatchError), a rank that is late is named when the deadline of the call's context passes (*TimeoutError), a rank
-// that died or gave up is named too (*PeerError). Nothing hangs for ever unless the caller passes a context without deadline
-// while all peers are alive and none of them calls.
+// rank's memory holds the result. Ranks call the same collectives in the same order; errors
+// name a rank that makes a different call (*MismatchError), a rank that is late when the deadline of the call's context passes (*TimeoutError), and a rank
+// that died or gave up (*PeerError). A call hangs forever only if the caller passes a context without deadline
+// while a peer is alive and never calls.
 //
 //	h, err := c.AllReduce(ctx, m, comm.Sum)
 //	if err != nil { return err }   // the call was refused: bad arguments, or the group is broken
@@ -22,8 +22,8 @@
 //
 // # Memory
 //
-// Collectives take Mem: a typed span of an npu.Buffer. Memory that came from Communicator.Alloc is reduced in place without a copy
-// of the transport's own; other host memory (Host wraps a byte slice, HostOf a slice of numbers) works too, more slowly.
+// Collectives take Mem: a typed span of an npu.Buffer. Memory from Communicator.Alloc is reduced in place without an extra
+// copy; other host memory (Host wraps a byte slice, HostOf a slice of numbers) also works, but more slowly.
 //
 // # Transports
 //
@@ -32,8 +32,8 @@
 //
 // # Rules for an implementer
 //
-// Check arguments with Call.Check and compare Call.Key between ranks; both are shared so that all transports refuse the same
-// mistakes with the same words. Sum in rank order, (r0+r1)+r2+…, in float32 for 16-bit floats with one rounding at the end: that makes
-// the result equal on all ranks, from run to run, and between transports that keep to it. Zero elements and one rank are
+// Check arguments with Call.Check and compare Call.Key between ranks; both are shared so that all transports reject the same
+// mistakes with the same messages. Sum in rank order, (r0+r1)+r2+…, in float32 for 16-bit floats with one rounding at the end: this makes
+// the result equal on all ranks, from run to run, and between transports that follow it. Zero elements and one rank are
 // ordinary cases.
 package comm

@@ -7,7 +7,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// HostBuffer is an npu.Buffer over ordinary host memory that somebody else owns.
+// HostBuffer is an npu.Buffer over ordinary host memory that it does not own.
 type HostBuffer struct{ mem []byte }
 
 var _ npu.Buffer = (*HostBuffer)(nil)
@@ -21,10 +21,10 @@ func (b *HostBuffer) Bytes() int64 { return int64(len(b.mem)) }
 // Host is the memory itself.
 func (b *HostBuffer) Host() []byte { return b.mem }
 
-// Free does nothing: the memory belongs to whoever made the slice.
+// Free does nothing: the owner of the slice owns the memory.
 func (b *HostBuffer) Free() error { return nil }
 
-// Host is the Mem over b, seen as elements of type t; trailing bytes that make no whole element are left out.
+// Host returns the Mem over b as elements of type t, without trailing bytes of an incomplete element.
 func Host(b []byte, t npu.DType) Mem {
 	n := int64(0)
 	if s := t.Size(); s > 0 {
@@ -33,12 +33,12 @@ func Host(b []byte, t npu.DType) Mem {
 	return Mem{Ptr: npu.Ptr{Buf: NewHostBuffer(b)}, Elems: n, DType: t}
 }
 
-// Number is a Go type that stands for one npu.DType.
+// Number is a Go type that corresponds to an npu.DType.
 type Number interface {
 	float32 | float64 | int32 | int64 | uint8 | int8
 }
 
-// DTypeOf is the dtype that T stands for.
+// DTypeOf returns the dtype of T.
 func DTypeOf[T Number]() npu.DType {
 	var z T
 	switch any(z).(type) {
@@ -56,7 +56,7 @@ func DTypeOf[T Number]() npu.DType {
 	return npu.I8
 }
 
-// HostOf is the Mem over a slice of numbers.
+// HostOf returns the Mem over a slice of numbers.
 func HostOf[T Number](s []T) Mem {
 	t := DTypeOf[T]()
 	if len(s) == 0 {
@@ -65,8 +65,8 @@ func HostOf[T Number](s []T) Mem {
 	return Host(unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*t.Size()), t)
 }
 
-// View is host memory of m as a slice of numbers. It panics where the host cannot reach m or where T is not its dtype:
-// both are mistakes of the program.
+// View returns host memory of m as a slice of numbers. It panics if the host cannot access m or T is not its dtype:
+// both are programming errors.
 func View[T Number](m Mem) []T {
 	if m.DType != DTypeOf[T]() {
 		panic(fmt.Sprintf("comm: memory of %v viewed as %v", m.DType, DTypeOf[T]()))
@@ -76,7 +76,7 @@ func View[T Number](m Mem) []T {
 	}
 	h := m.Host()
 	if h == nil {
-		panic("comm: the host cannot reach this memory")
+		panic("comm: the host cannot access this memory")
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(&h[0])), m.Elems)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// inPlace is about out that is a part of in, or the other way round.
+// inPlace tests out as a part of in, and the reverse.
 func (tr Transport) inPlace(t *testing.T) {
 	for _, w := range tr.Ranks {
 		g := tr.group(t, w)
@@ -53,7 +53,7 @@ func (tr Transport) inPlace(t *testing.T) {
 	}
 }
 
-// empty is about calls without elements, and barriers.
+// empty tests calls without elements, and barriers.
 func (tr Transport) empty(t *testing.T) {
 	for _, w := range tr.Ranks {
 		g := tr.group(t, w)
@@ -69,7 +69,7 @@ func (tr Transport) empty(t *testing.T) {
 	}
 }
 
-// flight is about many handles in flight, waited for in any order, large and small among each other.
+// flight tests many handles in flight, large and small, waited for in any order.
 func (tr Transport) flight(t *testing.T) {
 	for _, w := range tr.Ranks {
 		g := tr.group(t, w)
@@ -115,7 +115,7 @@ func (tr Transport) flight(t *testing.T) {
 	}
 }
 
-// pairs is about Send and Recv: all pairs in both directions, in order, beside collectives.
+// pairs tests Send and Recv: all pairs in both directions, in order, alongside collectives.
 func (tr Transport) pairs(t *testing.T) {
 	for _, w := range tr.Ranks {
 		if w == 1 {
@@ -141,7 +141,7 @@ func (tr Transport) pairs(t *testing.T) {
 	}
 }
 
-// gossip sends three messages to everybody and receives theirs, all at once, with an all-reduce in between.
+// gossip sends three messages to every rank and receives theirs, concurrently, with an all-reduce in between.
 func gossip(ctx context.Context, c comm.Communicator, own ownership) error {
 	sizes := []int64{0, 10, 70000}
 	var handles []comm.Handle
@@ -200,7 +200,7 @@ func gossip(ctx context.Context, c comm.Communicator, own ownership) error {
 	return nil
 }
 
-// refused is about arguments that one rank alone can see to be wrong; the group must stay usable.
+// refused tests arguments that a single rank can reject; the group must stay usable.
 func (tr Transport) refused(t *testing.T) {
 	g := tr.group(t, 2)
 	ctx := context.Background()
@@ -227,7 +227,7 @@ func (tr Transport) refused(t *testing.T) {
 	all(t, g, func(ctx context.Context, c comm.Communicator) error { return comm.Wait(ctx)(c.Barrier(ctx)) })
 }
 
-// mismatch is about ranks that call different things: all are told, and may go on.
+// mismatch tests ranks that make different calls: all get an error, and may continue.
 func (tr Transport) mismatch(t *testing.T) {
 	f := func(n int) comm.Mem { return comm.HostOf(make([]float32, n)) }
 	type step func(ctx context.Context, c comm.Communicator) (comm.Handle, error)
@@ -276,7 +276,7 @@ func (tr Transport) mismatch(t *testing.T) {
 	}
 }
 
-// late is about a rank that comes after the deadline of the others: it is named, and the group is broken on all.
+// late tests a rank that arrives after the deadline of the others: it is named, and the group is broken on all ranks.
 func (tr Transport) late(t *testing.T) {
 	for _, elems := range []int{4, 400000} {
 		g := tr.group(t, 3)
@@ -320,7 +320,7 @@ func (tr Transport) broken(t *testing.T, g []comm.Communicator) {
 			return comm.Wait(ctx)(c.Barrier(ctx))
 		}) {
 			if err == nil {
-				t.Errorf("rank %d can go on in a broken group", r)
+				t.Errorf("rank %d can continue in a broken group", r)
 			}
 		}
 		if _, err := g[0].AllReduce(context.Background(), comm.HostOf([]float32{1}), comm.Sum); err == nil {
@@ -329,7 +329,7 @@ func (tr Transport) broken(t *testing.T, g []comm.Communicator) {
 	})
 }
 
-// cancel is about a context that is cancelled while the call waits.
+// cancel tests a context that is cancelled while the call waits.
 func (tr Transport) cancel(t *testing.T) {
 	g := tr.group(t, 2)
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -347,7 +347,7 @@ func (tr Transport) cancel(t *testing.T) {
 	})
 }
 
-// waitContext is about a Wait that gives up before the call does.
+// waitContext tests a Wait that gives up before the call does.
 func (tr Transport) waitContext(t *testing.T) {
 	g := tr.group(t, 2)
 	all(t, g, func(ctx context.Context, c comm.Communicator) error {
@@ -368,7 +368,7 @@ func (tr Transport) waitContext(t *testing.T) {
 	})
 }
 
-// dead is about a rank that vanishes, before a call and after many.
+// dead tests a rank that vanishes, before a call and after many.
 func (tr Transport) dead(t *testing.T) {
 	if tr.Kill == nil {
 		t.Skip("this transport has no way to kill a rank within one process")
@@ -407,7 +407,7 @@ func (tr Transport) dead(t *testing.T) {
 	})
 }
 
-// abort is about a rank that gives up with a reason, while others wait and when they come later.
+// abort tests a rank that gives up with a reason, while others wait and before they arrive.
 func (tr Transport) abort(t *testing.T) {
 	g := tr.group(t, 3)
 	reason := errors.New("loss is not a number")
@@ -436,7 +436,7 @@ func (tr Transport) abort(t *testing.T) {
 	tr.broken(t, g)
 }
 
-// close is about Close alone, twice, with a call pending, and with peers that wait.
+// close tests Close alone, twice, with a pending call, and with waiting peers.
 func (tr Transport) close(t *testing.T) {
 	g := tr.New(t, 2)
 	all(t, g, func(ctx context.Context, c comm.Communicator) error {
@@ -492,7 +492,7 @@ func (tr Transport) close(t *testing.T) {
 	})
 }
 
-// alloc is about memory: zeroed, aligned, usable at offsets, returned.
+// alloc tests memory: zeroed, aligned, usable at offsets, freed.
 func (tr Transport) alloc(t *testing.T) {
 	g := tr.group(t, 2)
 	all(t, g, func(ctx context.Context, c comm.Communicator) error {
@@ -531,7 +531,7 @@ func (tr Transport) alloc(t *testing.T) {
 	})
 }
 
-// consensus is about agreeing, and about naming the first difference.
+// consensus tests agreement, and that the first difference is named.
 func (tr Transport) consensus(t *testing.T) {
 	g := tr.group(t, 3)
 	items := func(n int, third string) []comm.Item {
@@ -557,7 +557,7 @@ func (tr Transport) consensus(t *testing.T) {
 	}
 }
 
-// stats is about counters.
+// stats tests the counters.
 func (tr Transport) stats(t *testing.T) {
 	g := tr.group(t, 2)
 	all(t, g, func(ctx context.Context, c comm.Communicator) error {

@@ -1,4 +1,4 @@
-// Package commtest is the suite that every transport must pass. A transport's test calls it with a way to make groups:
+// Package commtest is the suite that every transport must pass. A transport's test calls it with a function that makes groups:
 //
 //	func TestSuite(t *testing.T) {
 //		commtest.Run(t, commtest.Transport{
@@ -7,7 +7,7 @@
 //		})
 //	}
 //
-// Results are compared with a dumb twin that gathers the inputs of all ranks in one place and combines them in rank order; they
+// Results are compared with a simple twin that gathers the inputs of all ranks in one place and combines them in rank order; they
 // must be equal bit by bit.
 //
 // Slow wraps a Communicator so that a collective takes time in proportion to its bytes, to make overlap visible in tests.

@@ -8,8 +8,8 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
-// Slow makes a communicator whose all-reduces take at least bytes ÷ rate, one after another, as on a wire of that many bytes a second. All else
-// is passed on.
+// Slow makes a communicator whose all-reduces take at least bytes ÷ rate, one after another, as on a wire of that many bytes a second. All other calls
+// are passed on.
 func Slow(c comm.Communicator, rate float64) comm.Communicator {
 	return &slow{Communicator: c, rate: rate}
 }
@@ -18,7 +18,7 @@ type slow struct {
 	comm.Communicator
 	rate float64
 	mu   sync.Mutex
-	free time.Time // the wire is free from then on
+	free time.Time // when the wire becomes free
 }
 
 func (s *slow) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {

@@ -12,17 +12,17 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
-// Transport is what is tested.
+// Transport is the transport under test.
 type Transport struct {
 	// New makes a group of n ranks in this process; element r is rank r. The suite closes them.
 	New func(t *testing.T, n int) []comm.Communicator
-	// Kill makes a rank vanish without a word, as if its process had died. nil: tests of that are skipped.
+	// Kill makes a rank vanish silently, as if its process had died. nil skips those tests.
 	Kill func(c comm.Communicator)
 	// Sizes of groups; nil: 1, 2, 3, 4.
 	Ranks []int
 }
 
-// patience is the deadline of everything that should succeed.
+// patience is the deadline of calls that should succeed.
 const patience = 60 * time.Second
 
 // Run runs the suite.
@@ -35,7 +35,7 @@ func Run(t *testing.T, tr Transport) {
 	t.Run("empty", tr.empty)
 	t.Run("flight", tr.flight)
 	if slices.Max(tr.Ranks) == 1 {
-		return // the rest is about peers
+		return // the other tests need peers
 	}
 	t.Run("large", tr.large)
 	t.Run("pairs", tr.pairs)
@@ -53,7 +53,7 @@ func Run(t *testing.T, tr Transport) {
 	t.Run("stats", tr.stats)
 }
 
-// group makes a group and closes it at the end of the test.
+// group creates a group and closes it at the end of the test.
 func (tr Transport) group(t *testing.T, n int) []comm.Communicator {
 	t.Helper()
 	g := tr.New(t, n)
@@ -75,7 +75,7 @@ func (tr Transport) group(t *testing.T, n int) []comm.Communicator {
 	return g
 }
 
-// each runs f for all ranks at once and gives their errors by rank. It fails the test if a rank does not come back.
+// each runs f for all ranks concurrently and returns their errors by rank. It fails the test if a rank does not return.
 func each(t *testing.T, g []comm.Communicator, f func(ctx context.Context, c comm.Communicator) error) []error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -95,7 +95,7 @@ func each(t *testing.T, g []comm.Communicator, f func(ctx context.Context, c com
 	return errs
 }
 
-// all is each where every rank must succeed.
+// all is like each, but every rank must succeed.
 func all(t *testing.T, g []comm.Communicator, f func(ctx context.Context, c comm.Communicator) error) {
 	t.Helper()
 	for r, err := range each(t, g, f) {

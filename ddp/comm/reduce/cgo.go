@@ -22,7 +22,7 @@ import (
 // Impl names the implementation in use.
 func Impl() string { return "c:" + C.GoString(C.gt_reduce_isa()) }
 
-// Addresses of mirrors and sources go over as numbers: they lie outside the Go heap (or are pinned), so there is nothing for cgo to check, which
+// Addresses of mirrors and sources are passed as numbers: they lie outside the Go heap (or are pinned), so cgo has nothing to check, and the check
 // would take longer than a small reduction.
 func many(op comm.Op, t npu.DType, n int, dst unsafe.Pointer, mirror, src []unsafe.Pointer) {
 	var m *C.uintptr_t

@@ -82,7 +82,7 @@ func plain16(op comm.Op, n int, dst unsafe.Pointer, mirror, src []unsafe.Pointer
 	}
 }
 
-// combine does acc = acc op x. The comparisons are written so that a NaN on either side wins.
+// combine does acc = acc op x. The comparisons propagate a NaN from either side.
 func combine[T number](op comm.Op, acc, x []T) {
 	x = x[:len(acc)]
 	switch op {

@@ -10,7 +10,7 @@ import (
 
 // Many combines src element-wise, in the order given, and writes the result to dst and to each of mirror. All spans hold
 // n elements of type t. A destination may be one of the sources exactly; otherwise spans must not overlap. Mirrors and sources must lie outside
-// the Go heap, or be pinned (all that the arrays behind the slices hold: cgo looks at it); dst may be anywhere. dst may be nil if mirror is not empty.
+// the Go heap, or be pinned (everything in the arrays behind the slices: cgo checks it); dst may be anywhere. dst may be nil if mirror is not empty.
 func Many(op comm.Op, t npu.DType, n int, dst unsafe.Pointer, mirror, src []unsafe.Pointer) {
 	if n == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package self is the communicator of a group of one rank: collectives copy where in and out differ and are otherwise
-// nothing. It lets a program that knows only ddp run alone, with the same checks of its arguments.
+// Package self is the communicator of a group of one rank: collectives copy if in and out differ and otherwise do
+// nothing. It lets a program written for ddp run alone, with the same argument checks.
 //
 //	c := self.New()
 //	defer c.Close()

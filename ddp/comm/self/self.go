@@ -19,7 +19,7 @@ type Comm struct {
 
 var _ comm.Communicator = (*Comm)(nil)
 
-// New makes a group of one rank.
+// New returns a group of one rank.
 func New() *Comm { return &Comm{} }
 
 // Rank is 0.
@@ -31,7 +31,7 @@ func (c *Comm) Size() int { return 1 }
 // Transport is "self".
 func (c *Comm) Transport() string { return "self" }
 
-// Alloc gives zeroed host memory, page-aligned for large sizes.
+// Alloc returns zeroed host memory, page-aligned for large sizes.
 func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("comm: alloc of %d bytes", bytes)
@@ -54,10 +54,10 @@ func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.H
 		return nil, fmt.Errorf("comm: %v: %w", call, err)
 	}
 	two := call.Kind == comm.ReduceScatter || call.Kind == comm.AllGather || call.Kind == comm.AllToAll
-	if two && in.Elems > 0 { // the others leave memory as it is, wherever it is
+	if two && in.Elems > 0 { // the other calls do not touch memory, so it may be anywhere
 		dst, src := out.Host(), in.Host()
 		if dst == nil || src == nil {
-			return nil, fmt.Errorf("comm: %v: the host cannot reach this memory", call)
+			return nil, fmt.Errorf("comm: %v: the host cannot access this memory", call)
 		}
 		if &dst[0] != &src[0] {
 			copy(dst, src)
@@ -68,7 +68,7 @@ func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.H
 	return done{}, nil
 }
 
-// AllReduce leaves m as it is.
+// AllReduce leaves m unchanged.
 func (c *Comm) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {
 	return c.do(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m)
 }
@@ -83,12 +83,12 @@ func (c *Comm) AllGather(ctx context.Context, out, in comm.Mem) (comm.Handle, er
 	return c.do(ctx, comm.Call{Kind: comm.AllGather, DType: out.DType, Elems: out.Elems}, out, in)
 }
 
-// Broadcast leaves m as it is.
+// Broadcast leaves m unchanged.
 func (c *Comm) Broadcast(ctx context.Context, m comm.Mem, root int) (comm.Handle, error) {
 	return c.do(ctx, comm.Call{Kind: comm.Broadcast, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
 }
 
-// Reduce leaves m as it is.
+// Reduce leaves m unchanged.
 func (c *Comm) Reduce(ctx context.Context, m comm.Mem, op comm.Op, root int) (comm.Handle, error) {
 	return c.do(ctx, comm.Call{Kind: comm.Reduce, Op: op, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
 }
@@ -98,22 +98,22 @@ func (c *Comm) AllToAll(ctx context.Context, out, in comm.Mem) (comm.Handle, err
 	return c.do(ctx, comm.Call{Kind: comm.AllToAll, DType: in.DType, Elems: in.Elems}, out, in)
 }
 
-// Send fails: there is nobody to send to.
+// Send fails: there is no other rank.
 func (c *Comm) Send(ctx context.Context, m comm.Mem, to int) (comm.Handle, error) {
 	return c.do(ctx, comm.Call{Kind: comm.Send, DType: m.DType, Root: to, Elems: m.Elems}, m, m)
 }
 
-// Recv fails: there is nobody to receive from.
+// Recv fails: there is no other rank.
 func (c *Comm) Recv(ctx context.Context, m comm.Mem, from int) (comm.Handle, error) {
 	return c.do(ctx, comm.Call{Kind: comm.Recv, DType: m.DType, Root: from, Elems: m.Elems}, m, m)
 }
 
-// Barrier returns.
+// Barrier returns immediately.
 func (c *Comm) Barrier(ctx context.Context) (comm.Handle, error) {
 	return c.do(ctx, comm.Call{Kind: comm.Barrier}, comm.Mem{}, comm.Mem{})
 }
 
-// Work returns: nobody waits.
+// Work does nothing: no other rank waits.
 func (c *Comm) Work(string) comm.Work { return idle{} }
 
 type idle struct{}
@@ -147,7 +147,7 @@ func (c *Comm) Close() error {
 	return nil
 }
 
-// done is the handle of everything: a call is complete when it returns.
+// done is the handle of every call: a call is complete when it returns.
 type done struct{}
 
 var closed = func() chan struct{} { ch := make(chan struct{}); close(ch); return ch }()

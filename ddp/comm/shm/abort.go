@@ -23,7 +23,7 @@ func (c *Comm) Abort(reason error) {
 func (c *Comm) rouse() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed { // otherwise Close has done it, and the bells may be unmapped
+	if !c.closed { // otherwise Close has woken them, and the bells may be unmapped
 		c.ringAll()
 		c.kick()
 	}
@@ -53,7 +53,7 @@ func (c *Comm) setBroken(err error) error {
 	return c.broken
 }
 
-// announce writes the reason where peers look; the first one counts.
+// announce publishes the reason to the peers; only the first counts.
 func (c *Comm) announce(rank int, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,14 +66,14 @@ func (c *Comm) announce(rank int, reason string) {
 	atomic.StoreUint32(&h.aborted, 2)
 }
 
-// abortError is the announcement of a peer as an error.
+// abortError returns the announcement of a peer as an error.
 func (c *Comm) abortError(call string) error {
 	h := c.v.hdr
 	if atomic.LoadUint32(&h.aborted) == 0 {
 		return nil
 	}
 	for end := time.Now().Add(liveness); atomic.LoadUint32(&h.aborted) == 1 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // it is being written; if the writer died, do without
+		time.Sleep(time.Millisecond) // it is being written; if the writer died, omit the reason
 	}
 	reason := "it aborted"
 	rank := -1
@@ -83,7 +83,7 @@ func (c *Comm) abortError(call string) error {
 	return &comm.PeerError{Rank: rank, Call: call, Reason: reason}
 }
 
-// fault is the error of a call on a group that is down.
+// fault returns the error of a call on a group that is down.
 func (c *Comm) fault(comm.Call, int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

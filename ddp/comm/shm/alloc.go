@@ -14,7 +14,7 @@ import (
 type buffer struct {
 	c     *Comm
 	base  int64 // in the file
-	bytes int64 // as asked for
+	bytes int64 // as requested
 	mem   []byte
 	once  sync.Once
 }
@@ -24,7 +24,7 @@ var _ npu.Buffer = (*buffer)(nil)
 func (b *buffer) Bytes() int64 { return b.bytes }
 func (b *buffer) Host() []byte { return b.mem }
 
-// Free gives the memory back to the system, also where peers still map it.
+// Free returns the memory to the system, even if peers still map it.
 func (b *buffer) Free() error {
 	b.once.Do(func() {
 		b.mem = nil
@@ -33,10 +33,10 @@ func (b *buffer) Free() error {
 	return nil
 }
 
-// Keep leaves the memory mapped after Close of the communicator: something may still write it that cannot be stopped.
+// Keep leaves the memory mapped after Close of the communicator, for a writer that cannot be stopped.
 func (b *buffer) Keep() { b.c.heap.keep(b.base) }
 
-// Alloc gives zeroed memory that all ranks can reach.
+// Alloc returns zeroed memory that all ranks can access.
 func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("comm: shm: alloc of %d bytes", bytes)
@@ -53,7 +53,7 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("comm: shm: rank %d: %w", c.rank, err)
 	}
-	// Mapping has filled the range if it could, with large pages if it could; this makes sure of it, or fails.
+	// Mapping has populated the range if possible, with huge pages if possible; this ensures it, or fails.
 	if err := reserve(c.files.heap, base, size); err != nil {
 		err = spaceError(c.files.heap, size, err)
 		c.heap.drop(c.files.heap, base)
@@ -62,7 +62,7 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	return &buffer{c: c, base: base, bytes: bytes, mem: mem[:bytes:bytes]}, nil
 }
 
-// take moves the end of the heap. Space in the file is never used again: it costs nothing once its memory is released.
+// take advances the end of the heap. File space is never reused: it costs nothing once its memory is released.
 func (c *Comm) take(size int64) int64 {
 	for {
 		old := atomic.LoadUint64(&c.v.hdr.next)
@@ -76,14 +76,14 @@ func (c *Comm) take(size int64) int64 {
 	}
 }
 
-// heap is which regions this rank has mapped, its own and those of peers.
+// heap holds the regions that this rank has mapped, its own and those of peers.
 type heap struct {
 	mu      sync.Mutex
 	regions map[int64]mapping
 	kept    []mapping
 }
 
-// mapped maps a region once. Peers' regions are mapped at their first use in a collective.
+// mapped maps a region once. Regions of peers are mapped at their first use in a collective.
 func (h *heap) mapped(fd int, base, bytes int64) ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *heap) close() {
 	}
 }
 
-// where is m's place in the file: its offset and region, or -1 if it did not come from this communicator's Alloc.
+// where locates m in the file: its offset and region, or -1 if it did not come from this communicator's Alloc.
 func (c *Comm) where(m comm.Mem) (off, base, bytes int64) {
 	b, ok := m.Ptr.Buf.(*buffer)
 	if !ok || b.c != c || b.base < 0 || m.Elems == 0 {
@@ -140,7 +140,7 @@ func (c *Comm) where(m comm.Mem) (off, base, bytes int64) {
 	return b.base + m.Ptr.Off, b.base, align(b.bytes, pageBytes)
 }
 
-// reach is the address at which this rank sees the memory that a rank announced in its line.
+// reach returns the local address of the memory that a rank announced in its line.
 func (c *Comm) reach(rank int, l *line) (unsafe.Pointer, error) {
 	near := &c.near[rank]
 	if near.base != l.base || near.mem == nil {

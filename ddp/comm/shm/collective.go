@@ -8,12 +8,12 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm/reduce"
 )
 
-// parts says whether the source of the call is split in one part per rank.
+// parts reports whether the source of the call is split into one part per rank.
 func (k *call) parts() bool {
 	return k.what.Kind == comm.ReduceScatter || k.what.Kind == comm.AllToAll
 }
 
-// length is the elements of a source, or of one part of it.
+// length returns the number of elements of a source, or of one part of it.
 func (k *call) length() int64 {
 	switch k.what.Kind {
 	case comm.ReduceScatter, comm.AllToAll, comm.AllGather:
@@ -22,7 +22,7 @@ func (k *call) length() int64 {
 	return k.what.Elems
 }
 
-// chunkElems is how many elements of length go through a slot at once.
+// chunkElems returns how many elements of length go through a slot at once.
 func (k *call) chunkElems() int64 {
 	size := int64(max(k.what.DType.Size(), 1))
 	if k.parts() {
@@ -31,10 +31,10 @@ func (k *call) chunkElems() int64 {
 	return slotBytes / size
 }
 
-// stageIn copies the current chunk of this rank's source to a slot and notes it in the line.
+// stageIn copies the current chunk of this rank's source to a slot and records the slot in the line.
 //
-// Two slots used in turn are enough: a slot is written again after one more use of the other, whose first round no peer enters before
-// it has read this one.
+// Two alternating slots are enough: a slot is rewritten only after the other was used, and no peer enters the first round of that use before
+// it has read this slot.
 func (k *call) stageIn(l *line) {
 	c := k.c
 	c.slots++
@@ -57,7 +57,7 @@ func (k *call) stageIn(l *line) {
 	k.wire += int64(count) * n * size
 }
 
-// consume does this rank's share of a chunk of which all sources can be read.
+// consume does this rank's share of a chunk once all sources are readable.
 func (k *call) consume(from, n int64) {
 	c, t := k.c, k.what.DType
 	size := int64(t.Size())
@@ -97,7 +97,7 @@ func (k *call) combine(dst unsafe.Pointer, from, n int64, part int) {
 	reduce.Many(k.what.Op, k.what.DType, int(n), dst, nil, src)
 }
 
-// reducePart reduces this rank's share of a staged chunk into its own slot, from where collect fetches it.
+// reducePart reduces this rank's share of a staged chunk into its own slot, from which collect reads it.
 func (k *call) reducePart(from, n int64) {
 	c, size := k.c, int64(k.what.DType.Size())
 	lo, hi := share(n, size, c.size, c.rank)
@@ -131,7 +131,7 @@ func (k *call) collect() {
 	}
 }
 
-// whole does the call in one go: all sources can be read in place.
+// whole does the entire call at once: all sources are readable in place.
 func (k *call) whole() {
 	c, size := k.c, int64(k.what.DType.Size())
 	switch k.what.Kind {
@@ -154,7 +154,7 @@ func (k *call) whole() {
 	}
 }
 
-// share is the range of n elements that rank r of w reduces. Shares begin on cache lines, those of large spans on pages.
+// share returns the range of n elements that rank r of w reduces. Shares begin on cache lines, for large spans on pages.
 func share(n, size int64, w, r int) (lo, hi int64) {
 	grain := int64(64)
 	if n*size >= hugeBytes {
@@ -164,7 +164,7 @@ func share(n, size int64, w, r int) (lo, hi int64) {
 	return min(n, int64(r)*per), min(n, int64(r+1)*per)
 }
 
-// move copies n bytes unless they are there already.
+// move copies n bytes unless source and destination are the same.
 func move(dst []byte, src unsafe.Pointer, n int64) {
 	if n == 0 || unsafe.Pointer(&dst[0]) == src {
 		return

@@ -21,13 +21,13 @@ type Comm struct {
 	heap       heap
 	base       time.Time // origin of the clock
 	smallBytes int64
-	looks      int  // at the flags before anything else
-	crowded    bool // more ranks than processors: looking at flags would only keep the others from running
+	looks      int  // polls of the flags before anything else
+	crowded    bool // more ranks than processors: polling would only keep the others from running
 
 	mu      sync.Mutex
 	idle    sync.Cond // driving became false
-	queue   []*call   // in order of issue; the first is the one under way
-	driving bool      // somebody drives the queue; see Note [driving] in drive.go
+	queue   []*call   // in order of issue; the first one is active
+	driving bool      // a goroutine drives the queue; see Note [driving] in drive.go
 	closed  bool
 	broken  error // first error
 	calls   int64
@@ -35,21 +35,21 @@ type Comm struct {
 	stats   comm.Stats
 	down    atomic.Bool // broken or aborted: a cheap flag for the driver
 
-	missed atomic.Int64 // wake-ups that did not come though the flags did; a test wants none
+	missed atomic.Int64 // missed wake-ups although the flags were set; a test requires none
 
 	wake chan struct{}
 	wg   sync.WaitGroup
 
-	// Of the driver only.
+	// Used only by the driver.
 	fenced  uint32 // see fence
-	scratch call   // a call that may be over before it returns
+	scratch call   // a call that may complete before issue returns
 	round   uint64 // last round that this rank published
 	slots   uint32 // staging slots used so far
 	near    []near
 	ptrs    []pointers
 	srcs    []unsafe.Pointer
 	there   func() bool // reached, made once
-	vigil   vigil       // over the ranks that are missing in this round
+	vigil   vigil       // over the missing ranks of this round
 }
 
 var _ comm.Communicator = (*Comm)(nil)
@@ -69,7 +69,7 @@ func newComm(f files, m mapping, rank, size int) *Comm {
 	return c
 }
 
-// settle finishes the set-up once all ranks are there. Each decides from what all have written, so all decide the same.
+// settle finishes the set-up once all ranks have joined. Each rank decides from the shared data, so all decide the same.
 func (c *Comm) settle() {
 	var union [16]uint64
 	for _, b := range c.v.block {
@@ -144,21 +144,21 @@ func (c *Comm) Stats() comm.Stats {
 	return c.stats
 }
 
-// check refuses what no rank could do.
+// check refuses invalid calls.
 func (c *Comm) check(ctx context.Context, cl comm.Call, out, in comm.Mem) error {
 	if err := cl.Check(c.rank, c.size, out, in); err != nil {
 		return err
 	}
 	if out.Elems > 0 && out.Ptr.Buf.Host() == nil || in.Elems > 0 && in.Ptr.Buf.Host() == nil {
-		return fmt.Errorf("comm: %v on rank %d: the host cannot reach this memory (freed, or of a device)", cl, c.rank)
+		return fmt.Errorf("comm: %v on rank %d: the host cannot access this memory (freed, or device memory)", cl, c.rank)
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("comm: %v on rank %d: not begun: %w", cl, c.rank, context.Cause(ctx))
+		return fmt.Errorf("comm: %v on rank %d: not started: %w", cl, c.rank, context.Cause(ctx))
 	}
 	return nil
 }
 
-// brokenError is the error that every later call gets.
+// brokenError returns the error of every later call.
 func (c *Comm) brokenError() error {
 	if !c.down.Load() {
 		return nil
@@ -168,8 +168,8 @@ func (c *Comm) brokenError() error {
 	return c.broken
 }
 
-// Close ends this rank's part: calls under way fail with comm.ErrClosed, peers that wait for this rank get a *comm.PeerError, memory from Alloc is
-// unmapped. A rank whose calls have all completed can close without waiting for others. Idempotent.
+// Close leaves the group: pending calls fail with comm.ErrClosed, peers that wait for this rank get a *comm.PeerError, memory from Alloc is
+// unmapped. A rank whose calls have all completed can close without waiting for others. Close is idempotent.
 func (c *Comm) Close() error { return c.leave(left) }
 
 func (c *Comm) leave(state uint32) error {
@@ -189,7 +189,7 @@ func (c *Comm) leave(state uint32) error {
 	if state == left {
 		atomic.StoreUint32(&c.v.block[c.rank].state, left)
 	}
-	c.ringAll() // our own sleepers and those who wait for us
+	c.ringAll() // our own sleepers and the ranks that wait for us
 	close(c.wake)
 	for _, l := range lanes {
 		close(l.wake)
@@ -207,7 +207,7 @@ func (c *Comm) leave(state uint32) error {
 	return nil
 }
 
-// flush fails what is queued. Under mu.
+// flush fails all queued calls. mu is held.
 func (c *Comm) flush() {
 	for _, k := range c.queue {
 		k.finish(c.broken)

@@ -11,25 +11,25 @@ import (
 
 // Note [driving]
 //
-// The calls of a communicator are done one after another, each by a state machine that needs somebody to run it: the driver. There is at
-// most one at a time (Comm.driving, under mu), and only the driver touches round, slots, near and the insides of the first call in the
+// The calls of a communicator are executed one after another, each as a state machine that a driver runs. There is at
+// most one driver at a time (Comm.driving, under mu), and only the driver touches round, slots, near and the internals of the first call in the
 // queue. Three parties drive:
 //
-//   - the caller that issues a call of up to inlineBytes on an empty queue, for as long as it need not sleep;
+//   - the caller that issues a call of up to inlineBytes on an empty queue, as long as it does not have to sleep;
 //   - a caller in Wait, until its call is complete;
 //   - the worker, until the queue is empty.
 //
-// A small call (one round) that has been published needs nothing more from this rank until somebody wants its result: peers read its data
-// from the slot. So no worker is woken for it; it completes in Wait, or when another call comes behind it.
+// A small call (one round) that has been published needs nothing more from this rank until its result is wanted: peers read its data
+// from the slot. So it does not wake the worker; it completes in Wait, or when another call follows it.
 
 const (
 	// inlineBytes bounds the work that a call does before it returns: some 30 microseconds.
 	inlineBytes = 1 << 20
-	// untimed calls are so short that looking at the clock would take a good part of them. They are timed only if they have to wait; else
+	// untimed calls are so short that reading the clock would be a large part of them. They are timed only if they have to wait; otherwise
 	// they count as having taken no time.
 	untimed = 16 << 10
-	// Calls up to this size go through slots in one round even if memory is shared. With a processor for each rank a round is cheap and data
-	// should stay where it is; with more ranks than processors a round costs changes of process, and copying is cheap.
+	// Calls up to this size go through slots in one round even if memory is shared. With a processor for each rank a round is cheap, so data
+	// should stay in place; with more ranks than processors a round costs context switches, and copying is cheap.
 	smallRoomy   = 1 << 10
 	smallCrowded = 16 << 10
 )
@@ -42,7 +42,7 @@ const (
 	working             // the worker
 )
 
-// call is a collective under way, and its Handle.
+// call is a collective in progress, and its Handle.
 type call struct {
 	c       *Comm
 	what    comm.Call
@@ -52,17 +52,17 @@ type call struct {
 	issued  time.Duration // by the clock of the Comm
 	arrived time.Duration // all ranks were there
 	ended   time.Duration
-	lane    *laneState // Send and Recv: who does it; nil for collectives
+	lane    *laneState // Send and Recv: the lane that executes it; nil for collectives
 	machine
 
 	// Under Comm.mu.
 	over bool
 	err  error
-	done chan struct{} // made when somebody wants it
+	done chan struct{} // created on demand
 }
 
-// issue queues a collective and does as much of it as may be done here. Most small calls end here, so this is the path that
-// latency is made of: the call lives in c.scratch and gets memory of its own only if it has to outlive the function.
+// issue queues a collective and executes as much of it as possible inline. Most small calls complete here, so this path determines
+// latency: the call lives in c.scratch and is allocated only if it has to outlive the function.
 func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
 	if err := c.check(ctx, what, out, in); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (com
 		c.kick()
 		return own, nil
 	}
-	// Holding mu is holding the queue; others have nothing to wait for but what is done here.
+	// Holding mu is holding the queue: other callers could only wait for this call anyway.
 	c.scratch = k
 	over, err := c.attempt(&c.scratch)
 	if over && err == nil {
@@ -112,7 +112,7 @@ func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (com
 	return own, nil
 }
 
-// attempt takes a new call as far as it goes without sleeping. Under mu. A call that meets trouble is left to whoever drives it later.
+// attempt executes a new call as far as possible without sleeping. mu is held. A call that meets trouble is left to a later driver.
 func (c *Comm) attempt(k *call) (over bool, err error) {
 	k.begin()
 	for {
@@ -125,7 +125,7 @@ func (c *Comm) attempt(k *call) (over bool, err error) {
 	}
 }
 
-// verdict breaks the group for errors that are not a mismatch. Under mu.
+// verdict breaks the group for errors other than a mismatch. mu is held.
 func (c *Comm) verdict(err error) error {
 	if err == nil {
 		return nil
@@ -138,7 +138,7 @@ func (c *Comm) verdict(err error) error {
 	return c.breakWith(err)
 }
 
-// kick wakes the worker. Under mu.
+// kick wakes the worker. mu is held.
 func (c *Comm) kick() {
 	if c.closed {
 		return
@@ -149,7 +149,7 @@ func (c *Comm) kick() {
 	}
 }
 
-// worker drives whenever there is something to do and nobody else does it.
+// worker drives whenever there is work and no other driver.
 func (c *Comm) worker() {
 	defer c.wg.Done()
 	for range c.wake {
@@ -164,7 +164,7 @@ func (c *Comm) worker() {
 	}
 }
 
-// drive runs calls from the queue, until call last is over or the queue is empty, or until progress would mean sleeping longer than mode and
+// drive runs calls from the queue until call last is over, the queue is empty, or progress would require sleeping longer than mode and
 // ctx allow. The caller has set driving; drive resets it.
 func (c *Comm) drive(m mode, last *call, ctx context.Context) {
 	c.mu.Lock()
@@ -190,7 +190,7 @@ func (c *Comm) drive(m mode, last *call, ctx context.Context) {
 	}
 }
 
-// advance runs one call as far as it goes. over is false if somebody else must go on later.
+// advance runs one call as far as possible. over is false if another driver must continue later.
 func (c *Comm) advance(k *call, m mode, ctx context.Context) (over bool, err error) {
 	for {
 		if c.down.Load() {
@@ -214,7 +214,7 @@ func (c *Comm) advance(k *call, m mode, ctx context.Context) (over bool, err err
 	}
 }
 
-// finish marks the call complete. Under Comm.mu.
+// finish marks the call complete. Comm.mu is held.
 func (k *call) finish(err error) {
 	if k.over {
 		return
@@ -226,7 +226,7 @@ func (k *call) finish(err error) {
 	}
 }
 
-// account notes the time, and counts the call if it succeeded. Under Comm.mu.
+// account records the time, and counts the call if it succeeded. Comm.mu is held.
 func (k *call) account() {
 	if k.issued != 0 {
 		k.ended = time.Since(k.c.base)
@@ -243,7 +243,7 @@ func (k *call) account() {
 	s.Waited += waited
 }
 
-// stamp begins to measure time, if that was not done yet.
+// stamp starts the clock of the call if it is not running.
 func (k *call) stamp() {
 	if k.issued == 0 {
 		k.issued = time.Since(k.c.base)
@@ -267,7 +267,7 @@ func (k *call) took() (transfer, waited time.Duration) {
 	return k.ended - k.arrived, k.arrived - k.issued
 }
 
-// Took is the time moving data and the time waiting for the last rank.
+// Took returns the time spent moving data and the time spent waiting for the last rank.
 func (k *call) Took() (transfer, waited time.Duration) {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
@@ -280,7 +280,7 @@ var closedChan = sync.OnceValue(func() chan struct{} {
 	return ch
 })
 
-// Done is closed at completion. Asking for it puts the worker to work.
+// Done is closed on completion. Calling it wakes the worker.
 func (k *call) Done() <-chan struct{} {
 	k.c.mu.Lock()
 	if k.over {
@@ -295,7 +295,7 @@ func (k *call) Done() <-chan struct{} {
 	return k.done
 }
 
-// Wait blocks until completion or until ctx ends; in the latter case the call goes on.
+// Wait blocks until completion or until ctx ends; in the latter case the call continues.
 func (k *call) Wait(ctx context.Context) error {
 	c := k.c
 	c.mu.Lock()
@@ -321,8 +321,8 @@ func (k *call) Wait(ctx context.Context) error {
 	}
 }
 
-// late is the answer to a Wait whose own context ended. If it is the call's context too, the call is about to fail with a better
-// error; give it the moment that takes.
+// late is the result of a Wait whose context ended. If the call has the same deadline, it is about to fail with a better
+// error, so late waits a moment for that.
 func (k *call) late(ctx context.Context) error {
 	if d, ok := ctx.Deadline(); ok {
 		if own, ok := k.ctx.Deadline(); ok && !own.After(d) {

@@ -13,24 +13,24 @@ import (
 
 // Note [names]
 //
-// Anybody may make names in /dev/shm, and the ids that launchers give to jobs can be guessed. So ranks meet in a folder of their own user's,
-// gotrain-UID, which nobody else may enter. Whoever made that name first cannot be kept from it, so a folder that belongs to somebody
-// else, that others may enter, or that is no folder at all is passed over: rank 0 then makes one with a random ending, and the other ranks look in all
-// folders of their user. Nothing is believed because of its name: owner, kind and mode are looked at after opening, and what is in a folder is opened
-// relative to it. The sticky bit of /dev/shm keeps others from removing a folder; where it is missing they can keep ranks from
-// meeting, but not take part.
+// Any user may create names in /dev/shm, and the job ids of launchers can be guessed. So ranks meet in a folder of their user,
+// gotrain-UID, which no other user may enter. Another user can create that name first, so a folder that belongs to another user
+// or is accessible to others, or a name that is not a folder, is skipped: rank 0 then creates a folder with a random suffix, and the other ranks search
+// all folders of their user. No name is trusted: owner, type and mode are checked after opening, and files in a folder are opened
+// relative to it. The sticky bit of /dev/shm prevents others from removing a folder; without it they can prevent ranks from
+// meeting, but cannot join.
 
-// folder is an open directory that belongs to this user alone.
+// folder is an open directory that is private to this user.
 type folder struct {
 	fd   int
 	path string
 }
 
-// folders opens the folders of this user in dir, in the order of their names.
+// folders opens the folders of this user in dir, sorted by name.
 func folders(dir string) ([]*folder, error) {
 	names, err := os.ReadDir(dir) // sorted
 	if err != nil {
-		return nil, fmt.Errorf("looking into %s: %w\nhint: it must be a tmpfs that this user may write", dir, err)
+		return nil, fmt.Errorf("reading %s: %w\nhint: it must be a tmpfs writable by this user", dir, err)
 	}
 	var out []*folder
 	first := fmt.Sprintf("%s%d", prefix, os.Geteuid())
@@ -45,7 +45,7 @@ func folders(dir string) ([]*folder, error) {
 	return out, nil
 }
 
-// openFolder opens a folder if it is this user's alone.
+// openFolder opens a folder if it is private to this user.
 func openFolder(path string) (*folder, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func openFolder(path string) (*folder, error) {
 	return &folder{fd, path}, nil
 }
 
-// private says what keeps an open file from being this user's alone. It is of the given kind.
+// private returns an error unless an open file has the given type and is private to this user.
 func private(fd int, path string, kind uint32) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -66,24 +66,24 @@ func private(fd int, path string, kind uint32) error {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != kind:
-		return fmt.Errorf("%s is not what gotrain makes there (mode %o)\nhint: remove it", path, st.Mode)
+		return fmt.Errorf("%s was not created by gotrain (mode %o)\nhint: remove it", path, st.Mode)
 	case st.Uid != uint32(os.Geteuid()):
 		return fmt.Errorf(
-			"%s belongs to user %d, this rank runs as user %d\nhint: all ranks of a job must run as one user; if none of them runs as %d, have the file removed",
+			"%s belongs to user %d, but this rank runs as user %d\nhint: run all ranks of a job as one user; if none of them runs as %d, have the file removed",
 			path,
 			st.Uid,
 			os.Geteuid(),
 			st.Uid,
 		)
 	case st.Mode&0o077 != 0:
-		return fmt.Errorf("others than user %d may open %s (mode %o)\nhint: remove it", st.Uid, path, st.Mode&0o777)
+		return fmt.Errorf("users other than %d may open %s (mode %o)\nhint: remove it", st.Uid, path, st.Mode&0o777)
 	case kind == unix.S_IFREG && st.Nlink > 1:
-		return fmt.Errorf("%s has a second name\nhint: remove it", path)
+		return fmt.Errorf("%s has a second hard link\nhint: remove it", path)
 	}
 	return nil
 }
 
-// ownFolder opens this user's folder in dir, or makes it.
+// ownFolder opens or creates this user's folder in dir.
 func ownFolder(dir string) (*folder, error) {
 	list, err := folders(dir)
 	if err != nil {
@@ -97,17 +97,17 @@ func ownFolder(dir string) (*folder, error) {
 	}
 	path := filepath.Join(dir, fmt.Sprintf("%s%d", prefix, os.Geteuid()))
 	err = unix.Mkdir(path, 0o700)
-	if errors.Is(err, unix.EEXIST) { // somebody else's, or a rank 0 of ours was faster, which does no harm
+	if errors.Is(err, unix.EEXIST) { // it belongs to another user, or another rank 0 of this user was faster, which is harmless
 		path = fmt.Sprintf("%s-%016x", path, rand.Uint64())
 		err = unix.Mkdir(path, 0o700)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making %s: %w\nhint: %s must be a tmpfs that this user may write", path, err, dir)
+		return nil, fmt.Errorf("creating %s: %w\nhint: %s must be a tmpfs writable by this user", path, err, dir)
 	}
 	return openFolder(path)
 }
 
-// open opens a file in the folder for reading and writing. Opening has no effect on what is not a plain file of this user's.
+// open opens a file in the folder for reading and writing. Opening has no effect on anything but a regular file of this user.
 func (f *folder) open(name string) (int, error) {
 	fd, err := unix.Openat(f.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *folder) open(name string) (int, error) {
 
 func (f *folder) remove(name string) error { return unix.Unlinkat(f.fd, name, 0) }
 
-// names lists what is in the folder.
+// names lists the folder.
 func (f *folder) names() []string {
 	list, err := os.ReadDir(fmt.Sprintf("/proc/self/fd/%d", f.fd))
 	if err != nil {
@@ -137,12 +137,12 @@ func (f *folder) names() []string {
 
 func (f *folder) close() { closeFD(f.fd) }
 
-// tidy removes the folder if nothing is in it. A rank 0 that was about to use it makes another.
+// tidy removes the folder if it is empty. A rank 0 that was about to use it creates another.
 func (f *folder) tidy() { unix.Rmdir(f.path) }
 
-// Sweep removes what dead jobs of this user left in the directory where ranks meet: files of which no byte is locked, old notes, and folders with
-// nothing in them. "" is /dev/shm. A rank that is killed while it waits for the others leaves its file; whoever supervises ranks calls Sweep
-// when they are gone, and Join calls it too.
+// Sweep removes leftovers of dead jobs of this user from the rendezvous directory: files without a lock, expired refusals, and empty
+// folders. "" means /dev/shm. A rank that is killed while it waits for the others leaves its file; a supervisor should call Sweep
+// when its ranks are gone. Join calls it too.
 func Sweep(dir string) {
 	if dir == "" {
 		dir = "/dev/shm"

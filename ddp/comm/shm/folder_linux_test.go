@@ -155,13 +155,13 @@ func TestFolderRefuses(t *testing.T) {
 		"two names": {func(t testing.TB, path string) {
 			forge(t, path, whole, none)
 			os.Link(path, path+"-too")
-		}, "second name"},
+		}, "second hard link"},
 		"link": {func(t testing.TB, path string) {
 			forge(t, path+"-too", whole, none)
 			os.Symlink(path+"-too", path)
-		}, "not what gotrain makes"},
-		"FIFO":   {func(t testing.TB, path string) { unix.Mkfifo(path, 0o600) }, "not what gotrain makes"},
-		"folder": {func(t testing.TB, path string) { os.Mkdir(path, 0o700) }, "not what gotrain makes"},
+		}, "was not created by gotrain"},
+		"FIFO":   {func(t testing.TB, path string) { unix.Mkfifo(path, 0o600) }, "was not created by gotrain"},
+		"folder": {func(t testing.TB, path string) { os.Mkdir(path, 0o700) }, "was not created by gotrain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := meetingPlace(t)

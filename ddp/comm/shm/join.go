@@ -21,23 +21,23 @@ type Config struct {
 	Rank int
 	Size int
 	Dir  string // a directory in memory; "" = /dev/shm
-	// Timeout is how long Join waits for the other ranks if its context has no deadline; 0 = 2 minutes.
+	// Timeout bounds the wait of Join for the other ranks if its context has no deadline; 0 means 2 minutes.
 	Timeout time.Duration
-	// Late is called when other ranks are not there after a few seconds, with those that are missing as far as this rank can see; may be nil. It is for telling
-	// people what a start waits for.
+	// Late is called if other ranks are missing after a few seconds, with those that this rank knows to be missing; may be nil. Use it to report what the
+	// startup waits for.
 	Late func(missing []int)
 
 	lateAfter time.Duration // for tests; 0 = lateAfter
 
-	fileHeap bool // for tests: as if the anonymous heap could not be opened
+	fileHeap bool // for tests: pretend that the anonymous heap cannot be opened
 }
 
 const prefix = "gotrain-"
 
-// lateAfter is when ranks are late: those of one launcher start together.
+// lateAfter is when a missing rank is reported: ranks of one launcher start together.
 const lateAfter = 3 * time.Second
 
-// late tells once that ranks are missing.
+// late reports missing ranks once.
 func (c *Config) late(begin time.Time, missing func() []int) {
 	if c.Late != nil && time.Since(begin) > cmp.Or(c.lateAfter, lateAfter) {
 		c.Late(missing())
@@ -45,13 +45,13 @@ func (c *Config) late(begin time.Time, missing func() []int) {
 	}
 }
 
-// fill checks a configuration and sets what was left out.
+// fill checks a configuration and sets defaults.
 func (c *Config) fill() error {
 	if err := checkSize(c.Rank, c.Size); err != nil {
 		return err
 	}
 	if c.Job == "" || len(c.Job) > 128 || strings.ContainsAny(c.Job, "/\x00") || strings.HasPrefix(c.Job, ".") {
-		return fmt.Errorf("comm: shm: %q is no job id\nhint: 1 to 128 characters without /, not beginning with a dot", c.Job)
+		return fmt.Errorf("comm: shm: %q is not a valid job id\nhint: use 1 to 128 characters without /, not beginning with a dot", c.Job)
 	}
 	if c.Dir == "" {
 		c.Dir = "/dev/shm"
@@ -62,8 +62,8 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// Join meets the other ranks of the job and returns when all are there. When ctx or the timeout ends first, the error is a
-// *comm.TimeoutError that names the missing ranks. Rank 0 makes the file, and removes what dead jobs left.
+// Join meets the other ranks of the job and returns when all have joined. If ctx or the timeout expires first, the error is a
+// *comm.TimeoutError that names the missing ranks. Rank 0 creates the file and removes leftovers of dead jobs.
 func Join(ctx context.Context, cfg Config) (*Comm, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func Join(ctx context.Context, cfg Config) (*Comm, error) {
 	}
 	c, err := cfg.join(ctx)
 	if err != nil {
-		forget(cfg)    // whatever it was told
-		Sweep(cfg.Dir) // if rank 0 died meanwhile, the last one to give up removes its file
+		forget(cfg)    // remove any refusal left for this rank
+		Sweep(cfg.Dir) // if rank 0 has died, the last rank to give up removes its file
 		return nil, fmt.Errorf("comm: shm: rank %d of job %s: %w", cfg.Rank, cfg.Job, err)
 	}
 	return c, nil
@@ -109,21 +109,21 @@ func (c *Config) join(ctx context.Context) (*Comm, error) {
 	}
 	if err != nil {
 		tell := err
-		if ctx.Err() != nil { // nobody is expected any more
+		if ctx.Err() != nil { // no further rank is expected
 			tell = nil
 		}
-		over(tell) // first, so that who hears of the abort finds what was left for it
+		over(tell) // first, so that ranks that see the abort find their refusal
 		if group != nil {
 			group.Abort(err)
 			group.Close()
 		}
 		return nil, err
 	}
-	over(nil) // all have the file open
+	over(nil) // all ranks have the file open
 	return group, nil
 }
 
-// absent are the ranks that have not joined.
+// absent returns the ranks that have not joined.
 func (c *Comm) absent() (ranks []int) {
 	for r, b := range c.v.block {
 		if atomic.LoadUint32(&b.state) == absent {
@@ -133,7 +133,7 @@ func (c *Comm) absent() (ranks []int) {
 	return ranks
 }
 
-// NewLocal makes a group of n ranks within this process: element r is the communicator of rank r.
+// NewLocal creates a group of n ranks within this process: element r is the communicator of rank r.
 func NewLocal(n int) ([]comm.Communicator, error) {
 	if err := checkSize(0, n); err != nil {
 		return nil, err
@@ -173,8 +173,8 @@ func NewLocal(n int) ([]comm.Communicator, error) {
 	return group, nil
 }
 
-// files are the descriptors of a rank: the control part, whose locks tell who lives, and the heap. The heap is an anonymous file where
-// possible, because /dev/shm may be small (64 MiB in a container); otherwise it lies behind the control part in the same file.
+// files holds the descriptors of a rank: the control part, whose locks show which ranks are alive, and the heap. The heap is an anonymous file
+// if possible, because /dev/shm may be small (64 MiB in a container); otherwise it follows the control part in the same file.
 type files struct{ control, heap int }
 
 func (f files) close() {
@@ -188,7 +188,7 @@ func (f files) close() {
 func initialise(f files, size int) error {
 	fd := f.control
 	l := layoutOf(size)
-	// All that ranks touch without having reserved it: a rank may give up, and ring at all pairs, before any other has come this far.
+	// Everything that ranks touch without reserving it: a rank may give up, and ring the bells of all pairs, before any other gets this far.
 	for _, part := range [][2]int64{{0, l.slots}, {l.pairs, l.rings}} {
 		if err := reserve(fd, part[0], part[1]-part[0]); err != nil {
 			return spaceError(fd, part[1]-part[0], err)
@@ -212,8 +212,8 @@ func initialise(f files, size int) error {
 	return nil
 }
 
-// enter maps the control part for a rank that holds its lock, and marks it joined. It owns f from here on. With an error it may give a Comm too: the
-// others wait for this rank, and are to be told through it.
+// enter maps the control part for a rank that holds its lock, and marks the rank as joined. It takes ownership of f. It may return a Comm even with an
+// error: the others wait for this rank, and the Comm is needed to notify them.
 func enter(f files, rank, size int) (*Comm, error) {
 	fd, l := f.control, layoutOf(size)
 	m, err := mapRange(fd, 0, l.end)
@@ -294,7 +294,7 @@ func spaceError(fd int, want int64, err error) error {
 	)
 }
 
-// sign writes a random number at the beginning of the heap, by which ranks make sure that they opened the right file.
+// sign writes a random number at the beginning of the heap, so that ranks can verify that they opened the right file.
 func sign(fd int) (uint64, error) {
 	if err := reserve(fd, 0, pageBytes); err != nil {
 		return 0, spaceError(fd, pageBytes, err)

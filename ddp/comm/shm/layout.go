@@ -15,7 +15,7 @@ import (
 //	then              one pair per ordered pair of ranks: two lines and a ring for Send and Recv
 //	then              heap, 2 MiB aligned
 //
-// Words that ranks watch are atomics; everything else is written before such a word is stored and read after it was loaded.
+// Words that ranks watch are atomics; everything else is written before such a word is stored and read after it is loaded.
 
 const (
 	magic     = 0x6e6961727467 // "gtrain"
@@ -26,7 +26,7 @@ const (
 	// MaxSize is the largest group.
 	MaxSize = 256
 
-	slotBytes  = 512 << 10 // a staging slot: fits the second-level cache beside its source
+	slotBytes  = 512 << 10 // a staging slot: fits in the second-level cache together with its source
 	pairBytes  = 64 << 10  // half of the ring of a pair
 	reasonSize = 1024
 )
@@ -52,14 +52,14 @@ type header struct {
 	bell
 }
 
-// bell lets ranks sleep until somebody rings. See Note [sleeping] in wait.go.
+// bell lets ranks sleep until another rank rings it. See Note [sleeping] in wait.go.
 type bell struct {
 	count    uint32 // the futex word
 	sleepers uint32
 	_        [56]byte
 }
 
-// block is what one rank tells the others.
+// block is what one rank publishes to the others.
 type block struct {
 	pid   uint32
 	state uint32 // absent, joined, left
@@ -67,7 +67,7 @@ type block struct {
 	calls [2]uint32 // number of the call in line, for messages
 	heap  uint32    // 1: this rank has the heap open
 	beats uint32    // of long work, see Note [long work] in package comm
-	work  [5]uint64 // what that is, as text filled up with zeros
+	work  [5]uint64 // description of the long work, padded with zeros
 	line  [2]line   // by parity of the round
 }
 
@@ -77,13 +77,13 @@ const (
 	left
 )
 
-// line is one cache line: the round that a rank has reached, and what it calls. One transfer between cores brings both. Peers may be
-// looking at it in a loop, and each store to it can cost a transfer: so a field is only stored to if it changes.
+// line is one cache line: the round that a rank has reached, and its call. One transfer between cores brings both. Peers may
+// poll it, and each store can cost a transfer: so a field is stored only if it changes.
 type line struct {
 	round  uint64
 	key    uint64 // comm.Call.Key
 	elems  int64
-	off    int64 // place of the memory in the file, or -1: staged in slot
+	off    int64 // offset of the memory in the file, or -1: staged in slot
 	base   int64 // region that holds off
 	bytes  int64 // of the region
 	slot   uint32
@@ -91,7 +91,7 @@ type line struct {
 	_      [8]byte
 }
 
-// set stores what differs.
+// set stores v if it differs.
 func set[T comparable](field *T, v T) {
 	if *field != v {
 		*field = v
@@ -100,7 +100,7 @@ func set[T comparable](field *T, v T) {
 
 func (l *line) call() comm.Call { return comm.CallOf(l.key, l.elems) }
 
-// pair is one direction between two ranks.
+// pair is one direction of exchange between two ranks.
 type pair struct {
 	bell
 	send line // of the sender: round is the number of the message
@@ -132,7 +132,7 @@ func (l layout) ring(from, to int) int64 {
 	return l.rings + int64(from*l.size+to)*2*pairBytes
 }
 
-// view gives the parts of the mapped control part.
+// view gives access to the mapped control part.
 type view struct {
 	layout
 	mem   []byte
@@ -164,7 +164,7 @@ func (v *view) ringMem(from, to, half int) []byte {
 
 func align(n, a int64) int64 { return (n + a - 1) &^ (a - 1) }
 
-// The compiler checks that the layout is what the comments say: lines do not straddle cache lines.
+// The compiler checks the layout: lines do not straddle cache lines.
 var (
 	_ [0]struct{} = [(unsafe.Offsetof(block{}.line)) % 64]struct{}{}
 	_ [0]struct{} = [unsafe.Sizeof(line{}) - 64]struct{}{}
@@ -176,7 +176,7 @@ var (
 
 func checkSize(rank, size int) error {
 	if size < 1 || size > MaxSize {
-		return fmt.Errorf("comm: shm: a group of %d ranks; 1 to %d are possible", size, MaxSize)
+		return fmt.Errorf("comm: shm: cannot make a group of %d ranks\nhint: use 1 to %d", size, MaxSize)
 	}
 	if rank < 0 || rank >= size {
 		return fmt.Errorf("comm: shm: rank %d of a group of %d", rank, size)

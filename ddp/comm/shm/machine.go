@@ -12,7 +12,7 @@ type machine struct {
 	stage  stage
 	small  bool  // one round through slots, whatever the memory
 	met    bool  // all ranks called
-	shared bool  // some rank's memory is read in place: it must not return before all are done
+	shared bool  // some rank's memory is read in place: it must not return before all ranks are done
 	chunk  int64 // staged: which chunk
 	per    int64 // staged: elements per chunk (of a part, where the call has parts)
 	slot   uint32
@@ -36,7 +36,7 @@ type pointers struct {
 
 func newPointers(size int) []pointers { return make([]pointers, size) }
 
-// next opens the next round and gives the line to publish.
+// next opens the next round and returns the line to publish.
 func (c *Comm) next() *line {
 	c.round++
 	return &c.v.block[c.rank].line[c.round&1]
@@ -65,12 +65,12 @@ func (k *call) begin() {
 	c.publish(l)
 }
 
-// gives says whether peers read memory of this rank.
+// gives reports whether peers read memory of this rank.
 func (k *call) gives() bool {
 	return k.what.Kind != comm.Barrier && (k.what.Kind != comm.Broadcast || k.what.Root == k.c.rank)
 }
 
-// step goes on after all ranks reached the round. over says that the call is complete on this rank.
+// step continues after all ranks have reached the round. over reports that the call is complete on this rank.
 func (k *call) step() (over bool, err error) {
 	switch k.stage {
 	case published:
@@ -85,7 +85,7 @@ func (k *call) step() (over bool, err error) {
 	return true, nil
 }
 
-// meet compares the calls, then chooses the path from what all ranks announced: so all choose the same.
+// meet compares the calls, then chooses the path from the announcements of all ranks, so that all choose the same.
 func (k *call) meet() (over bool, err error) {
 	c := k.c
 	if err := k.mismatch(); err != nil {
@@ -121,7 +121,7 @@ func (k *call) meet() (over bool, err error) {
 	return k.exchange(), nil
 }
 
-// mismatch finds a rank that called something else.
+// mismatch finds a rank with a different call.
 func (k *call) mismatch() error {
 	c := k.c
 	key := k.what.Key()
@@ -133,10 +133,10 @@ func (k *call) mismatch() error {
 	return nil
 }
 
-// line is what rank r published for this round.
+// line returns the line of rank r for this round.
 func (k *call) line(r int) *line { return &k.c.v.block[r].line[k.c.round&1] }
 
-// exchange uses a chunk that is in all slots.
+// exchange processes a chunk that is in all slots.
 func (k *call) exchange() (over bool) {
 	from, n := k.span()
 	if k.what.Kind != comm.AllReduce {
@@ -164,7 +164,7 @@ func (k *call) nextChunk() (over bool) {
 		c.publish(l)
 		return false
 	}
-	if k.shared && k.what.Kind != comm.AllReduce { // an AllReduce has had its last round already
+	if k.shared && k.what.Kind != comm.AllReduce { // an AllReduce has already had its last round
 		k.stage = last
 		c.publish(c.next())
 		return false
@@ -172,13 +172,13 @@ func (k *call) nextChunk() (over bool) {
 	return true
 }
 
-// span is the range of elements of the chunk, within a part where the call has parts.
+// span returns the range of elements of the chunk, within a part if the call has parts.
 func (k *call) span() (from, n int64) {
 	from = k.chunk * k.per
 	return from, min(k.per, k.length()-from)
 }
 
-// source is where the data of rank r for the current chunk, which begins at element from, is found: part says which part, where the call has parts.
+// source returns the data of rank r for the current chunk, which begins at element from; part selects the part if the call has parts.
 func (k *call) source(r int, from, n int64, part int) unsafe.Pointer {
 	c, size := k.c, int64(k.what.DType.Size())
 	if p := c.ptrs[r].direct; p != nil && !k.small {

@@ -15,24 +15,24 @@ type lane struct {
 	send bool
 }
 
-// laneState does the calls of a lane one after another, in a goroutine of its own that is made at the first call.
+// laneState executes the calls of a lane one after another, in a goroutine that starts with the first call.
 type laneState struct {
 	lane
 	c      *Comm
 	pair   *pair
 	wake   chan struct{}
 	queue  []*call // under Comm.mu
-	n      uint64  // messages begun
+	n      uint64  // messages started
 	chunks uint64  // moved through the ring so far
 	vigil  vigil
 }
 
-// Send gives m to a rank that calls Recv. It completes when the peer has the data.
+// Send sends m to a rank that calls Recv. It completes when the peer has the data.
 func (c *Comm) Send(ctx context.Context, m comm.Mem, to int) (comm.Handle, error) {
 	return c.post(ctx, comm.Call{Kind: comm.Send, DType: m.DType, Root: to, Elems: m.Elems}, m, lane{to, true})
 }
 
-// Recv takes m from a rank that calls Send.
+// Recv receives m from a rank that calls Send.
 func (c *Comm) Recv(ctx context.Context, m comm.Mem, from int) (comm.Handle, error) {
 	return c.post(ctx, comm.Call{Kind: comm.Recv, DType: m.DType, Root: from, Elems: m.Elems}, m, lane{from, false})
 }
@@ -86,7 +86,7 @@ func (l *laneState) work() {
 	}
 }
 
-// run is one message. Both sides announce theirs, compare, move the data by the shortest way, and part when both are done.
+// run executes one message. Both sides announce theirs, compare, move the data by the shortest path, and finish when both are done.
 func (l *laneState) run(k *call) error {
 	c, p := l.c, l.pair
 	mine, its, me, peer := &p.recv, &p.send, 1, 0
@@ -116,8 +116,8 @@ func (l *laneState) run(k *call) error {
 	return verdict
 }
 
-// transfer moves the data: the receiver reads the sender's memory if it is shared, else the sender writes the receiver's if that is
-// shared, else it goes through the ring.
+// transfer moves the data: the receiver reads the sender's memory if that is shared, otherwise the sender writes the receiver's if that is
+// shared, otherwise the data go through the ring.
 func (l *laneState) transfer(k *call, its *line) error {
 	c := l.c
 	bytes := k.what.Elems * int64(k.what.DType.Size())
@@ -163,7 +163,7 @@ func (l *laneState) ring(k *call) error {
 		half := c.v.ringMem(from, to, int(l.chunks&1))
 		n := min(len(mem), pairBytes)
 		if l.send {
-			if l.chunks >= 2 { // the half must have been emptied
+			if l.chunks >= 2 { // the half must be empty
 				if err := l.await(k, &p.prog[1].chunks, l.chunks-1); err != nil {
 					return err
 				}
@@ -188,7 +188,7 @@ func (l *laneState) ring(k *call) error {
 	return nil
 }
 
-// await blocks until the peer's word has come to n.
+// await blocks until the peer's word has reached n.
 func (l *laneState) await(k *call, word *uint64, n uint64) error {
 	there := func() bool { return atomic.LoadUint64(word) >= n }
 	c := l.c

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A rank 0 that cannot make the file of its job, because there is no memory for it, has nothing through which to tell the others; nor has one that
-// gave up and took the name of the file away. It leaves a refusal for each rank that is not there yet: a symbolic link in the folder
-// whose target is the reason. A link of this length takes no page of a tmpfs. The rank removes it when it has read it; one that nobody
-// read is void after a minute.
+// A rank 0 that cannot create the file of its job for lack of memory, or that gave up and removed the name of the file, cannot notify the
+// others through the file. It leaves a refusal for each rank that has not arrived: a symbolic link in the folder whose target
+// is the reason. A link of this length takes no page of a tmpfs. The rank removes the refusal after reading it; an unread refusal
+// expires after a minute.
 
 const (
 	refusalSize = 120
@@ -27,11 +27,11 @@ func (f *folder) refuse(job string, ranks []int, reason error) {
 	for _, r := range ranks {
 		name := refusalName(job, r)
 		f.remove(name)
-		unix.Symlinkat(text, f.fd, name) // if that fails too, the others wait in vain
+		unix.Symlinkat(text, f.fd, name) // if that fails too, the others wait until their timeout
 	}
 }
 
-// refused gives the reason that rank 0 left for a rank, and takes it away.
+// refused returns the reason that rank 0 left for a rank, and removes it.
 func (f *folder) refused(job string, rank int) (reason string, ok bool) {
 	name := refusalName(job, rank)
 	b := make([]byte, 2*refusalSize)
@@ -44,7 +44,7 @@ func (f *folder) refused(job string, rank int) (reason string, ok bool) {
 	return string(b[:n]), ok
 }
 
-// forget takes away what was left for a rank that gives up by itself.
+// forget removes the refusal for a rank that gives up by itself.
 func forget(cfg Config) {
 	list, _ := folders(cfg.Dir)
 	for _, f := range list {
@@ -53,14 +53,14 @@ func forget(cfg Config) {
 	}
 }
 
-// withdraw removes the refusals of a job, of which a new rank 0 is there.
+// withdraw removes the refusals of a job that has a new rank 0.
 func (f *folder) withdraw(job string, size int) {
 	for r := 1; r < size; r++ {
 		f.remove(refusalName(job, r))
 	}
 }
 
-// expire removes a refusal that nobody will read.
+// expire removes an expired refusal.
 func (f *folder) expire(name string) {
 	if !f.fresh(name) {
 		f.remove(name)

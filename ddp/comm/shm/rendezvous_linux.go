@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// create makes the file of a job, named in a folder of this user. over takes the name away when rank 0 is through: with an error, which ranks that come
-// later are told, or without.
+// create creates the file of a job, named in a folder of this user. over removes the name when rank 0 is done: either with an error, which is reported to
+// ranks that arrive later, or without.
 func create(cfg Config) (f files, over func(err error), err error) {
-	for range 100 { // an empty folder may be removed under our hands by a rank 0 that is through
+	for range 100 { // another rank 0 that is done may remove an empty folder concurrently
 		var d *folder
 		if d, err = ownFolder(cfg.Dir); err == nil {
 			over = func(err error) { d.over(cfg, err) }
@@ -36,7 +36,7 @@ func create(cfg Config) (f files, over func(err error), err error) {
 	return files{}, nil, err
 }
 
-// over takes the name of the file away. Ranks that have it open hear of err through it, the others find a refusal.
+// over removes the name of the file. Ranks that have it open learn of err through it, the others find a refusal.
 func (d *folder) over(cfg Config, err error) {
 	fd := -1
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *folder) over(cfg Config, err error) {
 	d.close()
 }
 
-// others are the ranks but 0 that never came to a file; all of them without a file.
+// others returns the ranks except 0 that never opened a file; without a file, all of them.
 func others(size, fd int) (ranks []int) {
 	var blocks []*block
 	if m, err := mapPart(fd, layoutOf(size).slots); err == nil {
@@ -66,12 +66,12 @@ func others(size, fd int) (ranks []int) {
 	return ranks
 }
 
-// create makes the file of a job. It has no name until it is complete and locked by rank 0, so that whoever finds the name can rely
-// on both; a name whose rank 0 holds no lock is a leftover.
+// create creates the file of a job. It gets its name only once it is complete and locked by rank 0, so that a rank that finds the name can
+// rely on both; a file that rank 0 does not lock is a leftover.
 func (d *folder) create(cfg Config) (files, error) {
 	fd, err := unix.Openat(d.fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return files{}, fmt.Errorf("making a file in %s: %w\nhint: %s must be a tmpfs that this user may write", d.path, err, filepath.Dir(d.path))
+		return files{}, fmt.Errorf("creating a file in %s: %w\nhint: %s must be a tmpfs writable by this user", d.path, err, filepath.Dir(d.path))
 	}
 	f := files{control: fd, heap: fd}
 	if heap, err := anonymous(); err == nil {
@@ -91,7 +91,7 @@ func (d *folder) create(cfg Config) (files, error) {
 	return f, nil
 }
 
-// name links the file into the folder, in place of a leftover if there is one.
+// name links the file into the folder and replaces a leftover.
 func (d *folder) name(fd int, job string) error {
 	for range 3 {
 		err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), d.fd, job, unix.AT_SYMLINK_FOLLOW)
@@ -103,14 +103,14 @@ func (d *folder) name(fd int, job string) error {
 		}
 		d.remove(job)
 	}
-	return fmt.Errorf("%s/%s keeps coming back", d.path, job)
+	return fmt.Errorf("%s/%s reappears each time it is removed", d.path, job)
 }
 
-// owner says whether the rank 0 that made a file lives.
+// owner reports whether the rank 0 that created a file is alive.
 func (d *folder) owner(job string) (pid uint32, alive bool) {
 	fd, err := d.open(job)
 	if err != nil {
-		return 0, false // not a file that a rank 0 made
+		return 0, false // not created by a rank 0
 	}
 	defer closeFD(fd)
 	if !held(fd, 0, 1) {
@@ -124,7 +124,7 @@ func (d *folder) owner(job string) (pid uint32, alive bool) {
 	return pid, true
 }
 
-// attach opens the file of rank 0 and takes this rank's lock.
+// attach opens the file of rank 0 and acquires this rank's lock.
 func attach(ctx context.Context, cfg Config, begin time.Time) (files, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		fd, err := tryAttach(cfg)
@@ -146,7 +146,7 @@ func attach(ctx context.Context, cfg Config, begin time.Time) (files, error) {
 	}
 }
 
-// tryAttach looks for rank 0 in all folders of this user. It gives -1 without error if rank 0 is not there yet.
+// tryAttach looks for rank 0 in all folders of this user. It returns -1 and no error if rank 0 is not there yet.
 func tryAttach(cfg Config) (int, error) {
 	list, err := folders(cfg.Dir)
 	defer func() {
@@ -168,7 +168,7 @@ func tryAttach(cfg Config) (int, error) {
 	return -1, nil
 }
 
-// attach gives -1 without error if there is no rank 0 in the folder.
+// attach returns -1 and no error if there is no rank 0 in the folder.
 func (d *folder) attach(cfg Config) (int, error) {
 	fd, err := d.open(cfg.Job)
 	if errors.Is(err, unix.ENOENT) {
@@ -177,7 +177,7 @@ func (d *folder) attach(cfg Config) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("opening %s/%s: %w", d.path, cfg.Job, err)
 	}
-	if !held(fd, 0, 1) { // left by a dead job: rank 0 of ours will replace it
+	if !held(fd, 0, 1) { // left by a dead job: our rank 0 will replace it
 		closeFD(fd)
 		return -1, nil
 	}
@@ -188,19 +188,19 @@ func (d *folder) attach(cfg Config) (int, error) {
 	if err := lock(fd, cfg.Rank); err != nil {
 		closeFD(fd)
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-			err = fmt.Errorf("there is another rank %d\nhint: each process needs its own rank; two jobs need two ids", cfg.Rank)
+			err = fmt.Errorf("there is another rank %d\nhint: give each process its own rank, and each job its own id", cfg.Rank)
 		}
 		return -1, err
 	}
 	return fd, nil
 }
 
-// foreign is the answer to a file that no rank 0 made.
+// foreign is the error for a file that was not created by a rank 0.
 func foreign(why string) error {
 	return fmt.Errorf("the file is not one of gotrain's (%s)\nhint: remove it, or give the job another id", why)
 }
 
-// mapPart maps the first n bytes of a file that somebody else made. A file that is shorter is refused: touching what lies behind its end is a SIGBUS.
+// mapPart maps the first n bytes of a file from another process. It refuses a shorter file, because touching pages beyond its end raises SIGBUS.
 func mapPart(fd int, n int64) (mapping, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -221,24 +221,24 @@ func matches(fd, size int) error {
 	h := viewOf(m.mem, 0).hdr
 	switch {
 	case atomic.LoadUint64(&h.magic) != magic:
-		err = foreign("it begins otherwise")
+		err = foreign("wrong magic number")
 	case h.version != version:
 		err = fmt.Errorf("rank 0 runs another version of gotrain (protocol %d, this is %d)", h.version, version)
 	case h.size != uint32(size):
-		err = fmt.Errorf("rank 0 expects %d ranks, this rank %d\nhint: all ranks must be started with the same world size", h.size, size)
+		err = fmt.Errorf("rank 0 expects %d ranks, this rank %d\nhint: start all ranks with the same world size", h.size, size)
 	}
 	m.unmap()
 	if err != nil {
 		return err
 	}
-	if m, err = mapPart(fd, layoutOf(size).rings); err == nil { // rank 0 made it so long before it gave it a name
+	if m, err = mapPart(fd, layoutOf(size).rings); err == nil { // rank 0 sets the size before the name
 		m.unmap()
 	}
 	return err
 }
 
-// openHeap opens the anonymous heap through the process of rank 0. It gives -1 if that is not possible (other container, hardened /proc); then
-// all ranks use the control file for the heap. If there is no anonymous heap it gives fd.
+// openHeap opens the anonymous heap through the process of rank 0. It returns -1 if that is not possible (other container, hardened /proc); then
+// all ranks use the control file for the heap. If there is no anonymous heap it returns fd.
 func openHeap(fd int) int {
 	m, err := mapPart(fd, pageBytes)
 	if err != nil {
@@ -249,7 +249,7 @@ func openHeap(fd int) int {
 	if h.heapPid == 0 {
 		return fd
 	}
-	// In another namespace the number may be anybody's process, and the descriptor anything: nothing but a plain file is opened.
+	// In another namespace the pid may be that of any process, and the descriptor any file: open nothing but a regular file.
 	path, err := unix.Open(fmt.Sprintf("/proc/%d/fd/%d", h.heapPid, h.heapFD), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1
@@ -265,7 +265,7 @@ func openHeap(fd int) int {
 	}
 	var b [8]byte
 	if n, err := unix.Pread(heap, b[:], 0); err != nil || n != len(b) || binary.NativeEndian.Uint64(b[:]) != h.nonce {
-		closeFD(heap) // a process of the same number in another namespace
+		closeFD(heap) // a process with the same pid in another namespace
 		return -1
 	}
 	return heap

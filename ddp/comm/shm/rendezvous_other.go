@@ -12,7 +12,7 @@ var errLinux = errors.New("ranks in several processes need Linux")
 
 func forget(Config) {}
 
-// Sweep does nothing: only on Linux ranks of several processes meet.
+// Sweep does nothing: ranks in several processes need Linux.
 func Sweep(string) {}
 
 func create(Config) (files, func(error), error)                { return files{}, nil, errLinux }

@@ -11,17 +11,17 @@ import (
 
 const crossProcess = true
 
-// anonymous makes a file without a name.
+// anonymous creates an unnamed file.
 func anonymous() (fd int, err error) {
 	return unix.MemfdCreate("gotrain", unix.MFD_CLOEXEC)
 }
 
-// reopen gives another open file description of the same file: locks belong to descriptions.
+// reopen returns another open file description of the same file, because locks belong to descriptions.
 func reopen(fd int) (int, error) {
 	return unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
 }
 
-// reserve makes the file own memory for a range, so that touching it cannot fail later with SIGBUS.
+// reserve allocates memory for a range of the file, so that touching it cannot raise SIGBUS later.
 func reserve(fd int, off, n int64) error {
 	for {
 		if err := unix.Fallocate(fd, 0, off, n); err != unix.EINTR {
@@ -30,7 +30,7 @@ func reserve(fd int, off, n int64) error {
 	}
 }
 
-// release gives the memory of a range back, whoever maps it.
+// release frees the memory of a range, even if it is mapped.
 func release(fd int, off, n int64) error {
 	return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
 }
@@ -38,7 +38,7 @@ func release(fd int, off, n int64) error {
 // mapping is a mapped range of the file.
 type mapping struct {
 	mem   []byte
-	whole unsafe.Pointer // address space, mem inside
+	whole unsafe.Pointer // reserved address space, contains mem
 	bytes uintptr
 }
 
@@ -70,8 +70,8 @@ func (m *mapping) unmap() {
 	}
 }
 
-// warm enters the range in the page table, so that the first step does not pay for it, with huge pages where the system grants them to
-// those who ask. (Forcing them with MADV_COLLAPSE costs a millisecond per megabyte and showed no gain.) Errors are of no consequence.
+// warm populates the page table, so that the first step does not pay for it, with huge pages if the system grants them on request.
+// (Forcing them with MADV_COLLAPSE costs a millisecond per megabyte and showed no gain.) Errors do not matter.
 func (m *mapping) warm() {
 	if len(m.mem) >= hugeBytes {
 		unix.Madvise(m.mem, unix.MADV_HUGEPAGE)
@@ -81,18 +81,18 @@ func (m *mapping) warm() {
 	}
 }
 
-// lock takes byte number rank of the file. The kernel gives it back when the last descriptor of the description is closed: when
-// the process dies, however it dies. That is how peers learn of it.
+// lock locks byte number rank of the file. The kernel releases it when the last descriptor of the description is closed, at the latest when
+// the process dies. That is how peers detect a death.
 func lock(fd, rank int) error {
 	l := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(rank), Len: 1}
 	return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &l)
 }
 
-// held says whether somebody else holds one of n bytes from rank on.
+// held reports whether another description locks any of the n bytes starting at rank.
 func held(fd, rank, n int) bool {
 	l := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(rank), Len: int64(n)}
 	if err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l); err != nil {
-		return true // cannot tell: assume alive
+		return true // unknown: assume alive
 	}
 	return l.Type != unix.F_UNLCK
 }
@@ -102,22 +102,22 @@ const (
 	futexWakeOp = 1
 )
 
-// sleepOn blocks while *word == val, at most d. It says whether d passed without a wake-up.
+// sleepOn blocks while *word == val, for at most d. It reports whether d passed without a wake-up.
 func sleepOn(word *uint32, val uint32, d time.Duration) (timeout bool) {
 	ts := unix.NsecToTimespec(int64(d))
 	_, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(val), uintptr(unsafe.Pointer(&ts)), 0, 0)
 	return err == unix.ETIMEDOUT
 }
 
-// wakeAll wakes all who sleep on word.
+// wakeAll wakes all sleepers on word.
 func wakeAll(word *uint32) {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1<<30, 0, 0, 0)
 }
 
-// yield lets another thread run that is ready on this processor.
+// yield lets another ready thread run on this processor.
 func yield() { unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// processors is the set that this process may run on.
+// processors returns the set of processors that this process may run on.
 func processors() (set [16]uint64) {
 	var s unix.CPUSet
 	if unix.SchedGetaffinity(0, &s) != nil {
@@ -134,7 +134,7 @@ func closeFD(fd int) { unix.Close(fd) }
 
 func isNoSpace(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOMEM) }
 
-// room is the free space of the file's file system; 0 if unknown.
+// room returns free and total space of the file system; 0 if unknown.
 func room(fd int) (free, total int64) {
 	var s unix.Statfs_t
 	if unix.Fstatfs(fd, &s) != nil {

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// Elsewhere than on Linux there is no futex and no lock that tells of a death, so only groups within one process exist (NewLocal): for tests,
-// for plan and simulation. The "file" is Go memory that all ranks of the process see.
+// Other systems than Linux have no futex and no lock that reveals a death, so only groups within one process exist (NewLocal): for tests,
+// planning and simulation. The "file" is Go memory that all ranks of the process see.
 
 const crossProcess = false
 

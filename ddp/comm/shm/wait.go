@@ -11,32 +11,32 @@ import (
 
 // Note [sleeping]
 //
-// A rank that must wait looks at the flags for a short while, then sleeps on a word of the shared header. The order of steps makes sure that no
+// A rank that must wait polls the flags briefly, then sleeps on a word of the shared header. The order of steps ensures that no
 // wake-up is lost:
 //
 //	sleeper                         publisher
 //	sleepers++                      store own flag
-//	g = count                       (look for the others' flags a little)
-//	flags there? then do not sleep  fence
-//	sleep while count == g          if sleepers > 0 and all flags are there:
+//	g = count                       (poll the others' flags briefly)
+//	flags set? then do not sleep    fence
+//	sleep while count == g          if sleepers > 0 and all flags are set:
 //	                                   count++, wake all
 //
-// All accesses but the publisher's store are sequentially consistent atomics; the fence makes up for that one. If the publisher sees
+// All accesses except the publisher's store are sequentially consistent atomics; the fence makes up for that store. If the publisher sees
 // sleepers == 0, the sleeper's look at the flags comes later and sees the publisher's. If two ranks publish last at the same time, at least
 // one of them sees all flags. Only the last to arrive wakes, so a round of w ranks costs one system call to wake and w-1 to sleep. Sleep is
 // cut in slices, in which the sleeper looks for trouble.
 
 const (
-	slice    = 50 * time.Millisecond  // longest sleep between looks for trouble
-	liveness = 100 * time.Millisecond // between looks at the locks of missing ranks
-	lookWait = 20 * time.Microsecond  // looking at flags before sleeping
+	slice    = 50 * time.Millisecond  // longest sleep between checks for trouble
+	liveness = 100 * time.Millisecond // between checks of the locks of missing ranks
+	lookWait = 20 * time.Microsecond  // polling flags before sleeping
 	lookWork = 3 * time.Microsecond
-	yields   = 4 // of the processor, where there are more ranks than processors
-	// Longer calls than this take so long that a change of process more does not count.
+	yields   = 4 // of the processor, if there are more ranks than processors
+	// Calls longer than this take so long that one more context switch does not matter.
 	yieldBytes = 128 << 10
 )
 
-// ring wakes whoever sleeps on the bell.
+// ring wakes all ranks that sleep on the bell.
 func (b *bell) ring() {
 	if atomic.LoadUint32(&b.sleepers) > 0 {
 		atomic.AddUint32(&b.count, 1)
@@ -44,7 +44,7 @@ func (b *bell) ring() {
 	}
 }
 
-// ringAll wakes everybody in the group.
+// ringAll wakes all ranks of the group.
 func (c *Comm) ringAll() {
 	c.v.hdr.bell.ring()
 	for i := range c.size {
@@ -56,7 +56,7 @@ func (c *Comm) ringAll() {
 	}
 }
 
-// publish says that this rank has reached the next round. Fields of the line other than round must be set. await must follow: it
+// publish announces that this rank has reached the next round. All other fields of the line must be set. await must follow: it
 // wakes the sleepers.
 func (c *Comm) publish(l *line) { storeRelease(&l.round, c.round) }
 
@@ -69,7 +69,7 @@ func (c *Comm) wakeSleepers() {
 	}
 }
 
-// reached says whether all ranks are in this rank's round. None can be further: it would need this one.
+// reached reports whether all ranks are in this rank's round. No rank can be ahead: it would need this one.
 func (c *Comm) reached() bool {
 	for _, b := range c.v.block {
 		if atomic.LoadUint64(&b.line[c.round&1].round) < c.round {
@@ -79,7 +79,7 @@ func (c *Comm) reached() bool {
 	return true
 }
 
-// missing are the ranks that have not reached the round.
+// missing returns the ranks that have not reached the round.
 func (c *Comm) missing() (ranks []int) {
 	for r, b := range c.v.block {
 		if atomic.LoadUint64(&b.line[c.round&1].round) < c.round {
@@ -89,7 +89,7 @@ func (c *Comm) missing() (ranks []int) {
 	return ranks
 }
 
-// await blocks until all ranks reached the round. ok is false if mode or ctx do not allow to go on.
+// await blocks until all ranks reached the round. ok is false if mode or ctx do not allow it to continue.
 func (c *Comm) await(k *call, m mode, ctx context.Context) (ok bool, err error) {
 	there := c.reached()
 	for i := 0; i < c.looks && !there; i++ {
@@ -145,7 +145,7 @@ func lookFor(d time.Duration, f func() bool) bool {
 	}
 }
 
-// sleep sleeps on the bell until f, until ctx ends (false) or until there is trouble.
+// sleep sleeps on the bell until f holds, ctx ends (false) or there is trouble.
 func (c *Comm) sleep(b *bell, f func() bool, ctx context.Context, t *trouble) (ok bool, err error) {
 	for {
 		atomic.AddUint32(&b.sleepers, 1)
@@ -162,7 +162,7 @@ func (c *Comm) sleep(b *bell, f func() bool, ctx context.Context, t *trouble) (o
 			return true, nil
 		}
 		if err := c.look(t); err != nil {
-			if f() { // it came just before
+			if f() { // it arrived just before
 				return true, nil
 			}
 			return false, c.breakWith(err)
@@ -173,17 +173,17 @@ func (c *Comm) sleep(b *bell, f func() bool, ctx context.Context, t *trouble) (o
 	}
 }
 
-// trouble is what a sleeper looks for.
+// trouble is what a sleeper checks for.
 type trouble struct {
 	what    comm.Call
 	number  int64
 	ctx     context.Context
 	missing func() []int
 	vigil   *vigil
-	checked time.Time // last look at the locks
+	checked time.Time // last check of the locks
 }
 
-// nap is how long to sleep.
+// nap returns how long to sleep.
 func (t *trouble) nap() time.Duration {
 	d := slice
 	if at, ok := t.ctx.Deadline(); ok {
@@ -192,7 +192,7 @@ func (t *trouble) nap() time.Duration {
 	return d
 }
 
-// look finds the reason why a wait is in vain.
+// look returns an error if the wait cannot succeed.
 func (c *Comm) look(t *trouble) error {
 	if c.down.Load() {
 		return c.fault(t.what, t.number)
@@ -229,7 +229,7 @@ func (c *Comm) look(t *trouble) error {
 	return fmt.Errorf("comm: rank %d: %s: %w", c.rank, name(), context.Cause(t.ctx))
 }
 
-// waitError is the answer to a Wait whose context ended before the call's.
+// waitError is the error of a Wait whose context ended before that of the call.
 func waitError(ctx context.Context, what comm.Call, number int64) error {
 	return fmt.Errorf("comm: waiting for %s: %w", what.Number(number), context.Cause(ctx))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
-// Work notes in this rank's block what it is at, and counts its beats there.
+// Work records the work in this rank's block, and counts its beats there.
 func (c *Comm) Work(what string) comm.Work {
 	w := &work{c: c, what: what}
 	w.note(what)
@@ -23,7 +23,7 @@ type work struct {
 	what string
 }
 
-// Beat counts.
+// Beat counts one beat.
 func (w *work) Beat() {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -32,7 +32,7 @@ func (w *work) Beat() {
 	}
 }
 
-// End counts once more, and clears the note unless it is of other work that began meanwhile.
+// End counts a last beat, and clears the note unless other work has begun meanwhile.
 func (w *work) End() {
 	if w.c.working() == short(w.what) {
 		w.note("")
@@ -40,7 +40,7 @@ func (w *work) End() {
 	w.Beat()
 }
 
-// note writes what this rank is at.
+// note writes the current work of this rank.
 func (w *work) note(what string) {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *work) note(what string) {
 	}
 }
 
-// working is the note of this rank.
+// working returns the note of this rank.
 func (c *Comm) working() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,10 +65,10 @@ func (c *Comm) working() string {
 	return c.v.block[c.rank].at()
 }
 
-// short is as much of a note as there is room for.
+// short truncates a note to the available space.
 func short(what string) string { return what[:min(len(what), 8*len(block{}.work))] }
 
-// at is what a rank says it is at, or "".
+// at returns the work that a rank reports, or "".
 func (b *block) at() string {
 	var text []byte
 	for i := range b.work {
@@ -77,7 +77,7 @@ func (b *block) at() string {
 	return strings.ToValidUTF8(strings.TrimRight(string(text), "\x00"), "")
 }
 
-// vigil watches ranks that are missing for signs of life.
+// vigil watches missing ranks for signs of life.
 type vigil struct {
 	round  uint64
 	begun  time.Time
@@ -85,8 +85,8 @@ type vigil struct {
 	seen   []pulse   // by rank; nil until the first look
 }
 
-// standstill is a pause between two looks, which come every slice, from which on this process itself did not run: it was stopped (Ctrl-Z), and the other
-// ranks with it as a rule.
+// standstill is the pause between two looks, which normally come every slice, above which this process itself did not run: it was suspended (Ctrl-Z),
+// usually with the other ranks.
 const standstill = time.Second
 
 type pulse struct {
@@ -94,14 +94,14 @@ type pulse struct {
 	at    time.Time // of the last new beat
 }
 
-// over begins to watch, or goes on if this round is being waited for already.
+// over begins to watch, or continues if this round is already being watched.
 func (v *vigil) over(round uint64, now time.Time) {
 	if v.round != round || v.begun.IsZero() {
 		v.round, v.begun, v.looked, v.seen = round, now, now, nil
 	}
 }
 
-// lifeless are those of the missing ranks that have not beaten for the length of patience; nil if there is none.
+// lifeless returns the missing ranks that have not beaten for the duration of patience, or nil.
 func (v *vigil) lifeless(blocks []*block, missing []int, patience time.Duration, now time.Time) (late []int) {
 	if v.seen == nil {
 		v.seen = make([]pulse, len(blocks))
@@ -109,7 +109,7 @@ func (v *vigil) lifeless(blocks []*block, missing []int, patience time.Duration,
 			v.seen[r] = pulse{atomic.LoadUint32(&b.beats), v.begun}
 		}
 	}
-	if pause := now.Sub(v.looked); pause > standstill { // nobody's patience was tried meanwhile
+	if pause := now.Sub(v.looked); pause > standstill { // the pause is not silence of the peers
 		for r := range v.seen {
 			v.seen[r].at = v.seen[r].at.Add(pause)
 		}
@@ -126,7 +126,7 @@ func (v *vigil) lifeless(blocks []*block, missing []int, patience time.Duration,
 	return late
 }
 
-// timeout is the error of a wait for ranks that did not come in time.
+// timeout returns the error of a wait for ranks that did not arrive in time.
 func (c *Comm) timeout(call string, t *trouble, late []int, now time.Time) error {
 	e := &comm.TimeoutError{Call: call, After: now.Sub(t.vigil.begun), Missing: late}
 	for _, r := range late {

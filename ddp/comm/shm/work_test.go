@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A wait during which this process itself was stopped, and its peers with it as a rule, has tried nobody's patience.
+// Time during which this process itself was suspended does not count as silence of its peers.
 func TestPatienceOfAStoppedProcess(t *testing.T) {
 	const patience = 5 * time.Second
 	blocks := []*block{{}, {}, {}}
