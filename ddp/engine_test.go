@@ -229,7 +229,7 @@ func TestSlowDevice(t *testing.T) {
 	}
 }
 
-// TestOverlap shows that a slow transport works while gradients are computed: reduce k begins before gradient k+1 is ready, and at the end of the
+// TestOverlap shows that a slow transport runs while gradients are computed: reduce k begins before gradient k+1 is ready, and at the end of the
 // backward all but the last bucket may have landed.
 func TestOverlap(t *testing.T) {
 	ctx := context.Background()

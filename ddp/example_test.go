@@ -10,7 +10,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm/shm"
 )
 
-// Two ranks fit y = 2x + 1 by gradient descent, each with half of the data, in a loop of their own.
+// Two ranks fit y = 2x + 1 by gradient descent, each with half of the data, in a custom loop.
 func Example() {
 	group, err := shm.NewLocal(2)
 	if err != nil {

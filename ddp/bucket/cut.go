@@ -2,7 +2,7 @@ package bucket
 
 import "github.com/gotrain/gotrain/npu"
 
-// cut groups the indices of params into buckets. Each dtype fills buckets of its own, in ready order. The caps of the first and the last
+// cut groups the indices of params into buckets. Each dtype has separate buckets, in ready order. The caps of the first and the last
 // bucket apply to the dtype that begins and ends the ready order.
 func cut(params []Param, cfg Config) [][]int {
 	if len(params) == 0 {
@@ -25,7 +25,7 @@ func cut(params []Param, cfg Config) [][]int {
 		if t == last {
 			n := len(list)
 			at := n - fill(reversed(list), cfg.LastBytes, size)
-			// One bucket in all is both first and last; it is not cut for the sake of being small at both ends.
+			// One bucket in all is both first and last; it is not split to make both ends small.
 			if at > 0 {
 				list, tail = list[:at], list[at:]
 			}

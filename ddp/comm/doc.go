@@ -2,10 +2,10 @@
 // transport.
 //
 // A Communicator is one rank's end of a group. Its collectives are asynchronous: a call returns a Handle, Wait on it returns when this
-// rank's memory holds the result. Ranks call the same collectives in the same order; errors
-// name a rank that makes a different call (*MismatchError), a rank that is late when the deadline of the call's context passes (*TimeoutError), and a rank
-// that died or gave up (*PeerError). A call hangs forever only if the caller passes a context without deadline
-// while a peer is alive and never calls.
+// rank's memory holds the result. Ranks call the same collectives in the same order. Errors name
+// a rank that makes a different call (*MismatchError), a rank that is late when the deadline of the call's context passes
+// (*TimeoutError), and a rank that died or gave up (*PeerError). A call hangs forever only if its context has no deadline
+// and a peer is alive but never calls.
 //
 //	h, err := c.AllReduce(ctx, m, comm.Sum)
 //	if err != nil { return err }   // the call was refused: bad arguments, or the group is broken
@@ -13,8 +13,8 @@
 //
 // # Long work
 //
-// A rank that has to do something long while the others wait (a checkpoint, a start) says so, and they wait with two deadlines, one for a
-// rank that shows no life and one for the work as a whole. See Note [long work].
+// A rank that does long work while the others wait (a checkpoint, startup) reports it, and they wait with two deadlines, one for a
+// silent rank and one for the work as a whole. See Note [long work].
 //
 //	end := comm.Steady(c, "writing the checkpoint", progress)   // the rank at work
 //	defer end()

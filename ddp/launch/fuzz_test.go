@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// Whatever a rank writes, in whatever pieces: lines come out whole, short enough, each with its prefix, and the last ones are kept.
+// For any output of a rank in any pieces, lines come out whole, short enough, each with its prefix, and the last ones are kept.
 func FuzzPump(f *testing.F) {
 	f.Add([]byte("one\ntwo\r\n10%\r20%\rthree\n\nlast"), uint16(3), true)
 	f.Add([]byte("\x1b[2K\rstep 1\x1b[2K\rstep 2\n\r\x1b[Kx"), uint16(1), true)
@@ -41,7 +41,7 @@ func FuzzPump(f *testing.F) {
 	})
 }
 
-// Records come through the pipe of a rank among anything else.
+// Records arrive through the pipe of a rank among other bytes.
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte(`{"pid":7,"time":"2026-01-02T03:04:05Z","code":74,"reason":"disk full","blames":[1,2]}` + "\n"))
 	f.Add([]byte("{}\nnull\n{\"busy\":\"x\",\"time\":\"2026-01-02T03:04:05Z\"}\n"))
@@ -56,7 +56,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// Whatever the kernel, or a container, shows of control groups.
+// Any content of the control group files of a kernel or container.
 func FuzzQuota(f *testing.F) {
 	f.Add("0::/a/b\n", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "150000 100000\n")
 	f.Add("3:cpu,cpuacct:/docker/x\n", "32 31 0:29 /docker/x /cg rw - cgroup cgroup rw,cpu\n", "-1")

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Orphaned returns a channel that is closed when the process which started this rank has ended, as after a kill -9 of mpirun: nobody is left then who could
-// stop the rank, and it would train on unseen. A rank of gotrain's own supervisor does not need it, since the kernel kills it; a process without a launcher,
-// or the only rank of one, may well outlive its parent. The watch ends with ctx.
+// Orphaned returns a channel that is closed when the process that started this rank has ended, for example after kill -9 of mpirun: no launcher could then
+// stop the rank, and it would keep training unnoticed. It returns nil for a rank of gotrain's own supervisor, which the kernel kills, and for a process
+// without a launcher or the only rank of one, which may outlive its parent. The watch ends with ctx.
 func Orphaned(ctx context.Context, id Identity) <-chan struct{} {
 	if id.World < 2 || id.Source == SourceGotrain || id.Source == SourceSingle {
 		return nil
@@ -18,7 +18,7 @@ func Orphaned(ctx context.Context, id Identity) <-chan struct{} {
 
 func orphaned(ctx context.Context, parent func() int, every time.Duration) <-chan struct{} {
 	first := parent()
-	if first <= 1 { // the first process of a container, which takes all others with it
+	if first <= 1 { // the first process of a container: when it ends, all others do
 		return nil
 	}
 	gone := make(chan struct{})

@@ -21,7 +21,9 @@ func TestOrphaned(t *testing.T) {
 	if orphaned(t.Context(), func() int { return 1 }, time.Millisecond) != nil {
 		t.Error("the first process of a container is watched")
 	}
-	for source, watched := range map[string]bool{SourceOpenMPI: true, SourceTorchrun: true, SourceSlurm: true, SourcePMI: true, SourceGotrain: false, SourceSingle: false} {
+	for source, watched := range map[string]bool{
+		SourceOpenMPI: true, SourceTorchrun: true, SourceSlurm: true, SourcePMI: true, SourceGotrain: false, SourceSingle: false,
+	} {
 		if got := Orphaned(t.Context(), Identity{World: 2, Source: source}) != nil; got != watched {
 			t.Errorf("%s: watched %v, want %v", source, got, watched)
 		}

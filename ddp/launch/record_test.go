@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What is not a record does not hide one: whatever a rank starts holds the pipe too.
+// Other bytes do not hide a record: children of a rank inherit the pipe too.
 func TestRecordsAmongOtherBytes(t *testing.T) {
 	const good = `{"pid":7,"time":"2026-01-02T03:04:05Z","code":74,"reason":"disk full"}` + "\n"
 	for _, noise := range []string{"", "hello\n", "{}\n", strings.Repeat("x", 3*recordMax) + "\n", "\x00\xff{\"pid\":\n", strings.Repeat("\n", 100)} {

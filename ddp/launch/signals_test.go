@@ -19,13 +19,13 @@ import (
 	"github.com/gotrain/gotrain/internal/procfs"
 )
 
-// running says whether a process exists and is more than a zombie.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	p, err := procfs.Read(pid)
 	return err == nil && !p.Ended()
 }
 
-// startSupervisor runs a supervisor as a process of its own and returns it with the processes of its ranks.
+// startSupervisor runs a supervisor as a separate process and returns it with the processes of its ranks.
 func startSupervisor(t *testing.T, ranks int, role, ready string, change func(*exec.Cmd)) (*exec.Cmd, *syncBuffer, []int) {
 	t.Helper()
 	var out syncBuffer
@@ -77,7 +77,7 @@ func TestKilledSupervisorLeavesNobody(t *testing.T) {
 	}
 }
 
-// The parent-death signal reaches the ranks; what they started is the guard's work.
+// The parent-death signal reaches the ranks; the guard kills what they started.
 func TestKilledSupervisorLeavesNoGrandchildren(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no /proc to look into")
@@ -126,7 +126,7 @@ func state(pid int) string {
 	return p.State
 }
 
-// Ctrl-Z stops the ranks with the supervisor, and fg lets all go on.
+// Ctrl-Z suspends the ranks with the supervisor, and fg resumes all.
 func TestSupervisorPauses(t *testing.T) {
 	if runtime.GOOS != "linux" || signal.Ignored(syscall.SIGTSTP) {
 		t.Skip("no /proc, or no job control here")
@@ -225,7 +225,7 @@ func TestSupervisorSignals(t *testing.T) {
 	}
 }
 
-// A reader that goes away (| head) costs lines, not the run: the ranks run on until somebody asks them to stop.
+// A reader that exits (| head) costs lines, not the run: the ranks continue until a stop request.
 func TestSupervisorOutputGone(t *testing.T) {
 	var errs syncBuffer
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

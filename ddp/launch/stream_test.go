@@ -69,7 +69,7 @@ func TestStreamWrites(t *testing.T) {
 	}
 }
 
-// A reader that stands still keeps nobody waiting; what fits is kept for it, and it is told what does not.
+// A stalled reader does not block the writer; what fits is buffered for it, and a note reports the rest.
 func TestStreamWithStalledReader(t *testing.T) {
 	g := newGate(false)
 	s := &Stream{w: g, Keep: 100, Patience: time.Millisecond}
@@ -100,7 +100,7 @@ func TestStreamWithStalledReader(t *testing.T) {
 	}
 }
 
-// A full disk is a matter of lines, and may have room again.
+// A full disk costs lines only, and may have room again.
 func TestStreamWithFullDisk(t *testing.T) {
 	g := newGate(true)
 	var told []error
@@ -148,7 +148,7 @@ func TestStreamConcurrently(t *testing.T) {
 	}
 }
 
-// On the real stdout: without OutliveReaders Go ends the process; with it the words are lost and no more.
+// On the real stdout: without OutliveReaders Go ends the process; with it only the output is lost.
 func TestOutliveReaders(t *testing.T) {
 	for _, outlive := range []string{"", "outlive"} {
 		cmd := exec.Command(os.Args[0])

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The test binary plays the ranks and, where the supervisor itself is to die, the supervisor: GOTRAIN_TEST_ROLE says which part.
+// The test binary plays the ranks and, if the supervisor itself is to die, the supervisor: GOTRAIN_TEST_ROLE selects the role.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("GOTRAIN_TEST_ROLE"); role != "" {
 		os.Unsetenv("GOTRAIN_TEST_ROLE")

@@ -23,7 +23,7 @@ func (tr Transport) work(t *testing.T) {
 		defer cancel()
 		return comm.Wait(ctx)(c.Barrier(ctx))
 	}
-	// late wants rank 0 and nobody else to be named, with its work.
+	// late requires that rank 0 alone is named, with its work.
 	late := func(t *testing.T, errs []error) {
 		t.Helper()
 		for r, err := range errs[1:] {
@@ -50,7 +50,7 @@ func (tr Transport) work(t *testing.T) {
 			return barrier(c, patience)
 		})
 	})
-	t.Run("silent", func(t *testing.T) { // it said that it works, and hangs
+	t.Run("silent", func(t *testing.T) { // it reported work, and hangs
 		g := tr.group(t, slices.Max(tr.Ranks))
 		var wg sync.WaitGroup
 		wg.Add(len(g) - 1)

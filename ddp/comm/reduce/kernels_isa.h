@@ -5,7 +5,7 @@
 #define CAT(a, b) CAT_(a, b)
 #define NAME(x) CAT(x, SUFFIX)
 
-// Two sources that are both destinations too (two ranks), and four of four: the cases where one fused pass pays.
+// Two sources that are also the destinations (two ranks), and the same with four: the cases in which one fused pass pays off.
 #define FUSED(T, N)                                                                                                    \
 	static void NAME(sum2_##N)(size_t n, T *restrict a, T *restrict b) {                                               \
 		for (size_t i = 0; i < n; i++) {                                                                               \
@@ -88,7 +88,8 @@ static void NAME(store_f16)(size_t n, uint16_t *restrict x, const float *restric
 
 static const table NAME(table) = {
 	.isa = ISA,
-	.two = {[F32] = OPS(float, f32), [F64] = OPS(double, f64), [I32] = OPS(int32_t, i32), [I64] = OPS(int64_t, i64), [U8] = OPS(uint8_t, u8), [I8] = OPS(int8_t, i8)},
+	.two = {[F32] = OPS(float, f32), [F64] = OPS(double, f64), [I32] = OPS(int32_t, i32),
+		[I64] = OPS(int64_t, i64), [U8] = OPS(uint8_t, u8), [I8] = OPS(int8_t, i8)},
 	.load = {[BF16] = (two_fn)NAME(load_bf16), [F16] = (two_fn)NAME(load_f16)},
 	.store = {[BF16] = (two_fn)NAME(store_bf16), [F16] = (two_fn)NAME(store_f16)},
 	.sum2 = {[F32] = (sum2_fn)NAME(sum2_f32), [F64] = (sum2_fn)NAME(sum2_f64)},

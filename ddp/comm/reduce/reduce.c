@@ -20,7 +20,7 @@ typedef struct {
 	sum4_fn sum4[TYPES];
 } table;
 
-// The same as half.go, for the few elements that fill no vector.
+// The same as half.go, for the remaining elements that do not fill a vector.
 static inline float from_f16(uint16_t v) {
 	uint32_t sign = (uint32_t)(v & 0x8000) << 16, exp = v >> 10 & 31, frac = v & 1023, r;
 	float f;
@@ -119,7 +119,7 @@ static void blocks(int op, int t, size_t n, void *dst, void **mirror, int nmirro
 	}
 }
 
-// in_place says whether the destinations are exactly the n sources, in order.
+// in_place reports whether the destinations are exactly the n sources, in order.
 static int in_place(void *dst, void **mirror, int nmirror, void **src, int nsrc) {
 	int first = dst != 0;
 	if (nmirror + first != nsrc)

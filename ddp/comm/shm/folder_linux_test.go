@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meetingPlace is a directory as /dev/shm is one. At the end nothing of ours may be left in it.
+// meetingPlace returns a directory like /dev/shm. At the end it must not contain anything of this user.
 func meetingPlace(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "test-")
@@ -38,7 +38,7 @@ func empty(t *testing.T, dir string) {
 	}
 }
 
-// ourFolder makes this user's folder and gives its path.
+// ourFolder creates this user's folder and returns its path.
 func ourFolder(t testing.TB, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, fmt.Sprintf("%s%d", prefix, os.Geteuid()))
@@ -48,7 +48,7 @@ func ourFolder(t testing.TB, dir string) string {
 	return path
 }
 
-// forge writes what a rank 0 of a job of size would have written, and locks it as if that lived.
+// forge writes what a rank 0 of a job of that size would write, and locks it as if rank 0 were alive.
 func forge(t testing.TB, path string, bytes int64, change func(*header)) {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
@@ -72,7 +72,7 @@ func forge(t testing.TB, path string, bytes int64, change func(*header)) {
 	}
 }
 
-// TestStranger has everything that somebody else can put where ranks meet: they meet all the same, among themselves.
+// TestStranger tries everything that another user can put where ranks meet: the ranks still meet, among themselves.
 func TestStranger(t *testing.T) {
 	const stranger = 65534
 	first := fmt.Sprintf("%s%d", prefix, os.Geteuid())
@@ -130,7 +130,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestFolderRefuses has files in this user's own folder that no rank 0 made: ranks say so at once, and none of them dies of SIGBUS or hangs.
+// TestFolderRefuses puts files in this user's folder that no rank 0 created: ranks report them at once, and none dies of SIGBUS or hangs.
 func TestFolderRefuses(t *testing.T) {
 	whole := layoutOf(2).rings
 	file := func(bytes int64, change func(*header)) func(testing.TB, string) {
@@ -151,7 +151,7 @@ func TestFolderRefuses(t *testing.T) {
 		"open to others": {func(t testing.TB, path string) {
 			forge(t, path, whole, none)
 			os.Chmod(path, 0o666)
-		}, "others than user"},
+		}, "users other than"},
 		"two names": {func(t testing.TB, path string) {
 			forge(t, path, whole, none)
 			os.Link(path, path+"-too")
@@ -174,7 +174,7 @@ func TestFolderRefuses(t *testing.T) {
 	}
 }
 
-// TestGiveUpEarly has rank 1 give up while rank 0 has made the file and come no further.
+// TestGiveUpEarly has rank 1 give up when rank 0 has created the file but done nothing else.
 func TestGiveUpEarly(t *testing.T) {
 	dir := meetingPlace(t)
 	f, over, err := create(Config{Job: "job", Size: 2, Dir: dir})
@@ -192,7 +192,7 @@ func TestGiveUpEarly(t *testing.T) {
 	empty(t, dir)
 }
 
-// TestNoFolder wants ranks other than 0 to say at once that there is no place to meet.
+// TestNoFolder checks that ranks other than 0 report at once that the rendezvous directory is missing.
 func TestNoFolder(t *testing.T) {
 	_, err := Join(context.Background(), Config{Job: "job", Rank: 1, Size: 2, Dir: filepath.Join(t.TempDir(), "none")})
 	if err == nil || !strings.Contains(err.Error(), "hint") || errors.Is(err, context.DeadlineExceeded) {
@@ -200,7 +200,7 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// TestKilledJoining kills rank 0 at any point of joining: what it leaves goes with the next sweep, and is in nobody's way before.
+// TestKilledJoining kills rank 0 at any point of joining: the next sweep removes what it leaves, which does not interfere before.
 func TestKilledJoining(t *testing.T) {
 	dir := meetingPlace(t)
 	for range 12 {
@@ -252,7 +252,7 @@ func TestManyMeet(t *testing.T) {
 	empty(t, dir)
 }
 
-// FuzzRendezvous has a rank meet any bytes in the place of rank 0's file. It may refuse them, or attach where nothing that it touches later is missing.
+// FuzzRendezvous has a rank find arbitrary bytes instead of rank 0's file. It may refuse them, or attach if everything that it touches later exists.
 func FuzzRendezvous(f *testing.F) {
 	good := make([]byte, pageBytes)
 	binary.NativeEndian.PutUint64(good, magic)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A rank whose peers do not come says so long before it gives up.
+// A rank with missing peers reports them long before it gives up.
 func TestJoinTellsWhoIsMissing(t *testing.T) {
 	for rank, want := range [][]int{{1, 2}, {0}} {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -18,7 +18,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm/commtest"
 )
 
-// Tests with several processes start this test binary again; the environment says what the copy is to do.
+// Tests with several processes start this test binary again; the environment tells the copy what to do.
 const (
 	envRole = "SHM_TEST_ROLE"
 	envJob  = "SHM_TEST_JOB"
@@ -64,7 +64,7 @@ func withComm(ctx context.Context, cfg Config, f func(context.Context, comm.Comm
 	return errors.Join(f(ctx, c), c.Close())
 }
 
-// loop reduces for ever, and says so once.
+// loop reduces for ever, and prints a line at the start.
 func loop(ctx context.Context, c comm.Communicator) error {
 	m := comm.HostOf(make([]float32, 100000))
 	for i := 0; ; i++ {
@@ -228,8 +228,8 @@ func TestKilled(t *testing.T) {
 	nothingLeft(t, job)
 }
 
-// TestLeftover kills rank 0 while it waits for the others: the name it leaves must not be in the way of the next job, neither
-// of one with the same id nor of another.
+// TestLeftover kills rank 0 while it waits for the others: the name it leaves must not interfere with the next job, whether
+// it has the same id or another.
 func TestLeftover(t *testing.T) {
 	job := jobID(t)
 	orphan := func() {
@@ -260,7 +260,7 @@ func TestLeftover(t *testing.T) {
 	nothingLeft(t, job)
 }
 
-// TestJoinErrors is about what can be wrong when ranks meet.
+// TestJoinErrors tests errors when ranks meet.
 func TestJoinErrors(t *testing.T) {
 	job := jobID(t)
 	short := func() context.Context {

@@ -21,14 +21,17 @@ const (
 func refusalName(job string, rank int) string { return fmt.Sprintf(".%s.%d", job, rank) }
 
 // refuse leaves the reason for some ranks.
-func (f *folder) refuse(job string, ranks []int, reason error) {
+func (f *folder) refuse(job string, ranks []int, reason error) (err error) {
 	text, _, _ := strings.Cut(reason.Error(), "\n")
 	text = text[:min(len(text), refusalSize)]
 	for _, r := range ranks {
 		name := refusalName(job, r)
 		f.remove(name)
-		unix.Symlinkat(text, f.fd, name) // if that fails too, the others wait until their timeout
+		if e := unix.Symlinkat(text, f.fd, name); e != nil {
+			err = e // if that fails too, the others wait until their timeout
+		}
 	}
+	return err
 }
 
 // refused returns the reason that rank 0 left for a rank, and removes it.

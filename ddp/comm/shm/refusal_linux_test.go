@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNoRoomIsTold has one of three ranks find no shared memory. The others are told, whether they are there already or come later; nobody waits for
-// the end of the join timeout.
+// TestNoRoomIsTold has one of three ranks find no shared memory. The others learn of it, whether they have already arrived or come later; no rank waits
+// for the join timeout.
 func TestNoRoomIsTold(t *testing.T) {
 	for name, size := range map[string]string{"rank 0": "64k", "rank 1": "1600k"} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestNoRoomIsTold(t *testing.T) {
 	}
 }
 
-// TestRefusalExpires wants a note that nobody read to count for nothing after a while, and to be swept.
+// TestRefusalExpires checks that an unread refusal expires and is swept.
 func TestRefusalExpires(t *testing.T) {
 	dir := meetingPlace(t)
 	d, err := openFolder(ourFolder(t, dir))
@@ -76,4 +76,41 @@ func TestRefusalExpires(t *testing.T) {
 		t.Error("an old note was not swept")
 	}
 	empty(t, dir)
+}
+
+// A sweep that runs while rank 0 gives up must not take away the folder between the removal of the file and the refusals in it: later ranks
+// would wait until their timeout.
+func TestRefusalSurvivesSweep(t *testing.T) {
+	dir := meetingPlace(t)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				Sweep(dir)
+			}
+		}
+	})
+	cfg := Config{Job: "swept", Size: 2, Dir: dir}
+	for i := range 300 {
+		f, over, err := create(cfg)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		over(errors.New("no memory"))
+		f.close()
+		late := cfg
+		late.Rank = 1
+		if fd, err := tryAttach(late); fd >= 0 || err == nil {
+			t.Errorf("round %d: rank 1 finds no refusal", i)
+			break
+		}
+	}
+	close(stop)
+	wg.Wait()
+	Sweep(dir)
 }

@@ -24,7 +24,9 @@ func create(cfg Config) (f files, over func(err error), err error) {
 				return f, over, nil
 			}
 			if isNoSpace(err) {
-				d.refuse(cfg.Job, others(cfg.Size, -1), err)
+				if lost := d.refuse(cfg.Job, others(cfg.Size, -1), err); errors.Is(lost, unix.ENOENT) {
+					err = lost // a concurrent Sweep removed the folder: try again in a new one
+				}
 			}
 			d.tidy()
 			d.close()
@@ -38,15 +40,14 @@ func create(cfg Config) (f files, over func(err error), err error) {
 
 // over removes the name of the file. Ranks that have it open learn of err through it, the others find a refusal.
 func (d *folder) over(cfg Config, err error) {
-	fd := -1
 	if err != nil {
-		fd, _ = d.open(cfg.Job)
+		fd, failed := d.open(cfg.Job)
+		d.refuse(cfg.Job, others(cfg.Size, fd), err) // before the removal: a concurrent Sweep removes an empty folder
+		if failed == nil {
+			closeFD(fd)
+		}
 	}
 	d.remove(cfg.Job)
-	if fd >= 0 {
-		d.refuse(cfg.Job, others(cfg.Size, fd), err)
-		closeFD(fd)
-	}
 	d.tidy()
 	d.close()
 }

@@ -24,7 +24,7 @@ import (
 // All accesses except the publisher's store are sequentially consistent atomics; the fence makes up for that store. If the publisher sees
 // sleepers == 0, the sleeper's look at the flags comes later and sees the publisher's. If two ranks publish last at the same time, at least
 // one of them sees all flags. Only the last to arrive wakes, so a round of w ranks costs one system call to wake and w-1 to sleep. Sleep is
-// cut in slices, in which the sleeper looks for trouble.
+// divided into slices; after each, the sleeper checks for trouble.
 
 const (
 	slice    = 50 * time.Millisecond  // longest sleep between checks for trouble

@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
-// busy has rank 0 at long work without an end, while rank 1 waits for it with the patience of a second.
+// busy has rank 0 do endless long work, while rank 1 waits for it with a patience of one second.
 func busy(ctx context.Context, c comm.Communicator) error {
 	if c.Rank() == 0 {
 		defer comm.Steady(c, "counting leaves", nil)()
@@ -25,7 +25,7 @@ func busy(ctx context.Context, c comm.Communicator) error {
 	return comm.Wait(ctx)(c.Barrier(ctx))
 }
 
-// TestFrozenAtWork stops a process that is at long work. The one that waits for it has waited for longer than its patience by then, as it should; now it must
+// TestFrozenAtWork stops a process that does long work. The rank that waits has rightly waited longer than its patience by then; now it must
 // give up, and name the frozen rank and its work.
 func TestFrozenAtWork(t *testing.T) {
 	job := jobID(t)
