@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -123,21 +121,17 @@ func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity
 		if asJSON {
 			return a.printJSON(v)
 		}
-		var line strings.Builder
-		fmt.Fprintf(&line, "%s: loss %.4f", from.Path, v["loss"])
+		fmt.Fprintf(a.out, "%s: loss %.4f", from.Path, v["loss"])
 		for _, name := range sorted(v) {
 			switch name {
 			case "loss", "items":
 			case "perplexity":
-				fmt.Fprintf(&line, ", perplexity %.3f", v[name])
+				fmt.Fprintf(a.out, ", perplexity %.3f", v[name])
 			default:
-				fmt.Fprintf(&line, ", %s %.2f %%", name, 100*v[name])
+				fmt.Fprintf(a.out, ", %s %.2f %%", name, 100*v[name])
 			}
 		}
-		fmt.Fprintf(&line, " over %.0f items in %v\n", v["items"], time.Since(begin).Round(100*time.Millisecond))
-		if _, err := io.WriteString(a.out, line.String()); err != nil { // nothing else holds the result
-			return launch.WithCode(launch.ExitStorage, err)
-		}
+		fmt.Fprintf(a.out, " over %.0f items in %v\n", v["items"], time.Since(begin).Round(100*time.Millisecond))
 		return nil
 	})
 }
