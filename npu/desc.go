@@ -18,7 +18,7 @@ func (s Shape) Elems() int64 {
 	return n
 }
 
-// Equal says whether both have the same dimensions.
+// Equal reports whether both have the same dimensions.
 func (s Shape) Equal(o Shape) bool { return slices.Equal(s, o) }
 
 // Clone is a copy that shares no memory.
@@ -28,9 +28,9 @@ func (s Shape) Clone() Shape { return slices.Clone(s) }
 func (s Shape) String() string { return fmt.Sprint([]int(s)) }
 
 // Layout names the order of a tensor's elements in memory. Plain is the canonical one: row-major in the order of
-// the shape (NCHW, OIHW). Every other value, but Any, is a token of the device that made it: equal tokens (with equal
-// shape and dtype) mean equal memory; nothing else may be read from it. Only checkpoints, export and the user
-// see Plain; the plan inserts a Convert op where two kernels disagree.
+// the shape (NCHW, OIHW). Every other value except Any is a token of the device that made it: equal tokens (with equal
+// shape and dtype) mean equal memory, and nothing else may be inferred from a token. Checkpoints, export and users
+// always see Plain; the plan inserts a Convert op where two kernels disagree.
 type Layout string
 
 const (
@@ -47,7 +47,7 @@ type Desc struct {
 	Layout Layout
 }
 
-// D is a short way to write a plain Desc.
+// D returns a plain Desc.
 func D(t DType, shape ...int) Desc { return Desc{Shape: shape, DType: t} }
 
 // With returns the same tensor in another layout.

@@ -5,7 +5,7 @@ import "fmt"
 // DType is the type of one element of a tensor.
 type DType uint8
 
-// The element types of the contract. F16 is for devices that compute in it; the host computes in F32 and BF16.
+// The element types. F16 is for devices that compute in it; the host computes in F32 and BF16.
 const (
 	Invalid DType = iota
 	F32
@@ -26,7 +26,7 @@ var dtypes = [...]struct {
 	I32: {"i32", 4}, I64: {"i64", 8}, U8: {"u8", 1}, I8: {"i8", 1},
 }
 
-// String gives the short name, such as "f32".
+// String returns the short name, such as "f32".
 func (t DType) String() string {
 	if int(t) < len(dtypes) {
 		return dtypes[t].name
@@ -42,7 +42,7 @@ func (t DType) Size() int {
 	return 0
 }
 
-// IsFloat says whether the type is a floating-point one.
+// IsFloat reports whether the type is a floating-point type.
 func (t DType) IsFloat() bool { return t == F32 || t == BF16 || t == F16 || t == F64 }
 
 // ParseDType is the inverse of String.
@@ -52,5 +52,5 @@ func ParseDType(s string) (DType, error) {
 			return DType(i), nil
 		}
 	}
-	return Invalid, fmt.Errorf("npu: unknown dtype %q\nhint: one of f32, bf16, f16, f64, i32, i64, u8, i8", s)
+	return Invalid, fmt.Errorf("npu: unknown dtype %q\nhint: use one of f32, bf16, f16, f64, i32, i64, u8, i8", s)
 }

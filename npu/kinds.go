@@ -2,7 +2,7 @@ package npu
 
 // The vocabulary of ops that a device executes. Shapes are logical (NCHW activations, OIHW weights) whatever the
 // layout. "act" is the dtype of activations (F32 or BF16); other floats are F32. Accumulation inside a
-// kernel is at least float32. "…" marks optional trailing inputs, told by the attribute in brackets.
+// kernel is at least float32. "…" marks optional trailing inputs, indicated by the attribute in brackets.
 //
 // Aliasing: "inplace a→y" means output y may be bound to the place of input a.
 const (
@@ -19,7 +19,7 @@ const (
 	MatMul = "matmul"
 
 	// BatchNorm (training, Ioffe and Szegedy arXiv 1502.03167): x act[N C H W] or [N C], gamma f32[C], beta f32[C], run_mean f32[C], run_var f32[C],
-	// (res act like x if add) → y act like x, mean f32[C], rstd f32[C], run_mean', run_var' (inplace 3→3, 4→4: always bound so by the plan).
+	// (res act like x if add) → y act like x, mean f32[C], rstd f32[C], run_mean', run_var' (inplace 3→3, 4→4: the plan always binds them in place).
 	// y = relu?(gamma*(x-mean)*rstd + beta + res?). Biased variance normalises; the running variance is updated with the unbiased one:
 	// run = (1-momentum)*run + momentum*batch. Attrs: eps, momentum float64, relu, add bool.
 	BatchNorm = "batchnorm"
@@ -27,9 +27,9 @@ const (
 	BatchNormInfer = "batchnorm_infer"
 	// BatchNormBwd: dy act like x, x act, gamma, beta f32[C], mean, rstd f32[C], (y act if relu), (dy2 act if sum) → dx act, dgamma f32[C],
 	// dbeta f32[C], (dres act if add). With g = dy + dy2?, masked where y <= 0 if relu: dres = g; dgamma = Σ g·(x-mean)·rstd; dbeta = Σ g; dx
-	// as usual. Attrs: relu, add, sum bool, eps. dx and dres may be bound to the place of dy, dy2; not both to one. Attr own_y bool: the
-	// promise that y is what BatchNorm{relu} without add made of the same x, gamma, beta, mean and rstd on this device: its sign follows from
-	// x, and a device need not read y.
+	// as usual. Attrs: relu, add, sum bool, eps. dx and dres may be bound in place of dy or dy2, not both of the same one. Attr own_y
+	// bool: the promise that BatchNorm{relu} without add computed y from the same x, gamma, beta, mean and rstd on this device: its sign
+	// follows from x, and a device need not read y.
 	BatchNormBwd = "batchnorm_bwd"
 
 	// Relu: x → y, act. inplace. ReluBwd: dy, y → dx = dy where y > 0 else 0. inplace dy→dx.
@@ -46,8 +46,8 @@ const (
 	// Reduce: x → y. Attrs: fn sum mean max, axes []int (sorted), keep bool; out "f32" where y is f32 on an act x (gradients of biases).
 	Reduce = "reduce"
 
-	// MaxPool: x act[N C H W] → y act, idx (I32 like y: index into H*W of the input plane, or a device-made layout holding the same knowledge).
-	// Attrs: kernel, stride []int{h,w}, pad []int{t,l,b,r}, dilation. Padding never wins. idx nil if unwanted.
+	// MaxPool: x act[N C H W] → y act, idx (I32 like y: index into H*W of the input plane, or an equivalent in a device's own layout).
+	// Attrs: kernel, stride []int{h,w}, pad []int{t,l,b,r}, dilation. Padding never wins. idx may be nil.
 	MaxPool = "maxpool"
 	// MaxPoolBwd: dy act, idx → dx act. Attrs of MaxPool, x_shape.
 	MaxPoolBwd = "maxpool_bwd"
@@ -66,22 +66,22 @@ const (
 	// CrossEntropy: logits act[N C], labels i32[N] → loss f32[] (the SUM over valid rows), count f32[] (valid rows), lse f32[N].
 	// Attrs: smoothing float64 (as PyTorch's label_smoothing), ignore_index int (default -100). A label outside 0…C-1 that is not ignore_index is an error.
 	CrossEntropy = "cross_entropy"
-	// CrossEntropyBwd: logits, labels, lse, dloss f32[] → dlogits act (of the sum times dloss). inplace logits→dlogits.
+	// CrossEntropyBwd: logits, labels, lse, dloss f32[] → dlogits act (of the sum, times dloss). inplace logits→dlogits.
 	CrossEntropyBwd = "cross_entropy_bwd"
 	// TopK: logits[N C], labels i32[N] → correct f32[]: rows whose label is among the k largest (ties: lower index first). Attrs: k, ignore_index.
 	TopK = "topk"
 
-	// Dropout: x act, seed i64[] → y = x*m/(1-p). Also its own gradient. Attrs: p float64, id int (tells layers apart). inplace.
+	// Dropout: x act, seed i64[] → y = x*m/(1-p). Also its own gradient. Attrs: p float64, id int (distinguishes layers). inplace.
 	// m[i]: z = seed ^ (id+1)*0xD1342543DE82EF95; z += (i+1)*0x9E3779B97F4A7C15; splitmix64 finaliser; keep iff (z>>40)*2^-24 >= p; i in plain order.
 	Dropout = "dropout"
 
 	// Transpose: x → y. Attr perm []int. Concat: x0, x1, … → y. Attr axis. Slice: x → y. Attrs begin, end []int.
-	// Pad: x → y, zeros around (the gradient of Slice). Attrs before, after []int.
+	// Pad: x → y, zeros all around (the gradient of Slice). Attrs before, after []int.
 	Transpose = "transpose"
 	Concat    = "concat"
 	Slice     = "slice"
 	Pad       = "pad"
-	// Reshape: x → y, plain to plain. The plan makes it an alias where it can. Attrs: shape []int; stop bool: no gradient passes (graphs only).
+	// Reshape: x → y, plain to plain. The plan makes it an alias if possible. Attrs: shape []int; stop bool: no gradient passes (graphs only).
 	Reshape = "reshape"
 	// Convert: x → y, same shape, other dtype or layout or both. Rounds to nearest even. (Graphs carry y's dtype string; devices read Out.)
 	Convert = "convert"
@@ -90,28 +90,28 @@ const (
 
 	// Language models.
 
-	// Embedding: ids i32[…], w f32 or act[V D] → y[… D] of w's type: rows of the table. An id outside 0…V-1 is an error that names its place.
+	// Embedding: ids i32[…], w f32 or act[V D] → y[… D] of w's type: rows of the table. An id outside 0…V-1 is an error that names its position.
 	Embedding = "embedding"
-	// EmbeddingBwd: dy act[… D], ids i32[…], (acc f32[V D] if add) → dw f32[V D]: dw = acc? + Σ of the rows of dy with the same id, in the order of rows (so it is
-	// deterministic). Attrs: rows int (V), add bool. inplace acc→dw; without add the kernel fills the rest with zeros.
+	// EmbeddingBwd: dy act[… D], ids i32[…], (acc f32[V D] if add) → dw f32[V D]: dw = acc? + Σ of the rows of dy with the same id, in
+	// row order (deterministic). Attrs: rows int (V), add bool. inplace acc→dw; without add the kernel fills the rest with zeros.
 	EmbeddingBwd = "embedding_bwd"
 	// RMSNorm (arXiv 1910.07467): x act[… D], w f32[D], (res act like x if add) → y act like x, rstd f32[…], (sum act like x if add). With s =
-	// x + res? (rounded to act, given out as sum): rstd = 1/√(mean(s²) + eps), y = s·rstd·w. Attrs: eps float64, add bool. inplace x→y, x→sum,
-	// res→sum, res→y; not two to one.
+	// x + res? (rounded to act, returned as sum): rstd = 1/√(mean(s²) + eps), y = s·rstd·w. Attrs: eps float64, add bool. inplace x→y, x→sum,
+	// res→sum, res→y; not two to the same.
 	RMSNorm = "rmsnorm"
-	// RMSNormBwd: dy act, x act (what was normalised: x or sum), w f32[D], rstd f32[…], (dres act if add) → dx act, dw f32[D].
+	// RMSNormBwd: dy act, x act (the normalised tensor: x or sum), w f32[D], rstd f32[…], (dres act if add) → dx act, dw f32[D].
 	// dx = rstd·(dy·w - x·rstd²·mean(dy·w·x)) + dres?; dw = Σ dy·x·rstd. Attrs: eps float64, add bool. inplace dy→dx, dres→dx.
 	RMSNormBwd = "rmsnorm_bwd"
-	// Rope, rotary positions (arXiv 2104.09864): x act[B S H D], (pos i32[B S] if pos) → y. D is even. Pair i of a head is turned by the angle
+	// Rope, rotary positions (arXiv 2104.09864): x act[B S H D], (pos i32[B S] if pos) → y. D is even. Pair i of a head is rotated by the angle
 	// p·f(i), f(i) = theta^(-2i/D); p is pos, or the index along S. Attrs: theta float64; pairs string: "half" (i with i+D/2) or "adjacent"
-	// (2i with 2i+1); inverse bool turns back (the gradient); pos bool. Scaling of Llama 3.1 where factor > 1 (attrs factor, low, high
+	// (2i with 2i+1); inverse bool rotates back (the gradient); pos bool. Scaling of Llama 3.1 where factor > 1 (attrs factor, low, high
 	// float64, original int): with the wavelength L = 2π/f: f stays where L < original/high, becomes f/factor where L > original/low, between
 	// them (1-t)·f/factor + t·f with t = (original/L - low)/(high - low). Angles are computed in float64, their sine and cosine rounded to
 	// float32. inplace.
 	Rope = "rope"
 	// Attention (arXiv 1706.03762; grouped queries arXiv 2305.13245): q act[B S H D], k, v act[B T G D], (seg i32[B S] if seg) → o act[B S H
 	// D], lse f32[B H S]. G divides H; query head h reads key head h/(H/G). score = scale·q·k; causal: query s sees keys t ≤ s + (T-S); seg (S
-	// = T): only those of the same segment. o = Σ softmax(score)·v, lse = log Σ e^score. A query that sees nothing gives 0, and lse
+	// = T): only keys of the same segment. o = Σ softmax(score)·v, lse = log Σ e^score. For a query that sees nothing, o is 0 and lse
 	// -inf. Kernels do not store all S×T scores (arXiv 2205.14135). Attrs: scale float64, causal, seg bool.
 	Attention = "attention"
 	// AttentionBwd: do act like q, q, k, v, o, lse, (seg) → dq act like q, dk act like k, dv act like v. Attrs of Attention.
@@ -120,23 +120,23 @@ const (
 	// pos[b,s] (none where that is negative: o is 0). Attrs: scale float64.
 	AttentionCached = "attention_cached"
 	// CacheWrite: cache f32[B T G D], x act[B S G D], pos i32[B S] → cache' (inplace, always bound so by the plan): row pos[b,s] of cache b
-	// becomes x[b,s]; a negative position writes nothing, one beyond T-1 is an error.
+	// becomes x[b,s]; a negative position writes nothing, a position beyond T-1 is an error.
 	CacheWrite = "cache_write"
 	// SwiGLU (arXiv 2002.05202): gate act[…], up act like gate → y = silu(gate)·up. inplace gate→y, up→y.
 	SwiGLU = "swiglu"
-	// SwiGLUBwd: dy, gate, up act → dgate, dup act. inplace gate→dgate, up→dup, dy→dgate or dup; not two to one.
+	// SwiGLUBwd: dy, gate, up act → dgate, dup act. inplace gate→dgate, up→dup, dy→dgate or dup; not two to the same.
 	SwiGLUBwd = "swiglu_bwd"
 	// LinearCrossEntropy: x act[N D], w act[V D], labels i32[N] → loss f32[] (the SUM over valid rows), count f32[], lse f32[N]: cross-entropy
-	// of the logits x·wᵀ, which are made some rows at a time and not kept. Attrs: ignore_index int (default -100). Errors as CrossEntropy.
+	// of the logits x·wᵀ, which are computed a few rows at a time and not kept. Attrs: ignore_index int (default -100). Errors as for CrossEntropy.
 	LinearCrossEntropy = "linear_cross_entropy"
 	// LinearCrossEntropyBwd: x, w, labels, lse f32[N], dloss f32[] → dx act[N D], dw f32[V D].
 	LinearCrossEntropyBwd = "linear_cross_entropy_bwd"
-	// LinearCrossEntropyGrad is both in one, with the logits made once: x, w, labels, dloss f32[] → loss, count, lse, dx act[N D], dw f32[V
-	// D]. The plan makes it of the two.
+	// LinearCrossEntropyGrad combines both and computes the logits once: x, w, labels, dloss f32[] → loss, count, lse, dx act[N D], dw f32[V
+	// D]. The plan fuses the two into it.
 	LinearCrossEntropyGrad = "linear_cross_entropy_grad"
 
-	// Flat memory: all are F32[n] vectors, in-place on the outputs named like inputs. hyper is a small f32 vector in device memory, so that a
-	// step's numbers are data, not code.
+	// Flat memory: all are F32[n] vectors; outputs named like inputs are in place. hyper is a small f32 vector in device memory, so that a
+	// step's hyperparameters are data rather than code.
 
 	// SGD: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, dampening, first(1|0), 0, 0}, w, g, m → w, m. g is multiplied by grad_scale first.
 	// Attrs: nesterov, decoupled bool, has_momentum bool (else no m). PyTorch's rule: g += wd*w (coupled) | w -= lr*wd*w (decoupled);
@@ -145,7 +145,7 @@ const (
 	// AdamW (arXiv 1711.05101): hyper f32[8] = {lr, grad_scale, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t}, w, g, m, v → w, m, v.
 	// Attr coupled bool (Adam with L2).  w -= lr*wd*w; m, v updated; w -= lr/bc1 * m/(sqrt(v/bc2) + eps).
 	AdamW = "adamw"
-	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: adds to what is there, in float64, in a fixed order; a square may
+	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: added to the present value in float64, in a fixed order; a square may
 	// be rounded to float32. inplace only.
 	SumSq = "sumsq"
 	// LARS (arXiv 1708.03888) on one tensor: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, trust, eps, first, nesterov}, w, g, m, sw

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Attrs are the constants of an Op. Values are int, float64, bool, string, []int or []float64, nothing else: so an
-// Op can be printed, compared and hashed.
+// Attrs are the constants of an Op. Values are int, float64, bool, string, []int or []float64, nothing else, so that
+// an Op can be printed, compared and hashed.
 type Attrs map[string]any
 
-// Int reads an int attribute, or def where it is absent.
+// Int returns an int attribute, or def if it is absent.
 func (a Attrs) Int(key string, def int) int {
 	if v, ok := a[key].(int); ok {
 		return v
@@ -19,7 +19,7 @@ func (a Attrs) Int(key string, def int) int {
 	return def
 }
 
-// Float reads a float64 attribute, or def where it is absent.
+// Float returns a float64 attribute, or def if it is absent.
 func (a Attrs) Float(key string, def float64) float64 {
 	if v, ok := a[key].(float64); ok {
 		return v
@@ -27,13 +27,13 @@ func (a Attrs) Float(key string, def float64) float64 {
 	return def
 }
 
-// Bool reads a bool attribute; absent is false.
+// Bool returns a bool attribute, or false if it is absent.
 func (a Attrs) Bool(key string) bool { v, _ := a[key].(bool); return v }
 
-// Str reads a string attribute; absent is "".
+// Str returns a string attribute, or "" if it is absent.
 func (a Attrs) Str(key string) string { v, _ := a[key].(string); return v }
 
-// Ints reads a []int attribute; absent is nil. The slice must not be changed.
+// Ints returns a []int attribute, or nil if it is absent. The slice must not be changed.
 func (a Attrs) Ints(key string) []int { v, _ := a[key].([]int); return v }
 
 // Clone is a shallow copy, never nil, to add keys to.
@@ -55,8 +55,8 @@ func (a Attrs) String() string {
 	return b.String()
 }
 
-// Op is one operation on tensors of known shape, dtype and layout: the unit that a device compiles. The kinds, their
-// attributes, inputs and outputs are listed in kinds.go; a device may know further ones.
+// Op is one operation on tensors of known shape, dtype and layout: the unit that a device compiles. kinds.go lists the
+// kinds with their attributes, inputs and outputs; a device may support more.
 type Op struct {
 	Kind  string
 	Attrs Attrs

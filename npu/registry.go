@@ -11,10 +11,10 @@ import (
 
 // Options configure a device; the zero value suits most programs.
 type Options struct {
-	Index   int               // which one of several, such as the local rank
+	Index   int               // which of several devices, such as the local rank
 	Threads int               // compute threads of the host device; 0 = cores of this process / Share
-	Share   int               // how many ranks share this machine; 0 = 1
-	CPUs    []int             // processors to bind the threads to; nil = leave it to the system
+	Share   int               // number of ranks on this machine; 0 = 1
+	CPUs    []int             // processors to bind the threads to; nil = any
 	Extra   map[string]string // device-specific keys, documented by the device
 }
 
@@ -32,8 +32,8 @@ var (
 	families = map[string]family{}
 )
 
-// Register adds a device family; called from init of the device's package. OpenBest tries families in order of falling priority; a device
-// that is faster than another one has a higher one. Those of this module: 0 for plain Go, 10 for the host's kernels.
+// Register adds a device family; called from init of the device's package. OpenBest tries families in order of decreasing priority,
+// so a faster device has a higher one. In this module: 0 for plain Go, 10 for the host's kernels.
 func Register(name string, priority int, open Opener) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -43,7 +43,7 @@ func Register(name string, priority int, open Opener) {
 	families[name] = family{open, priority}
 }
 
-// Families lists the registered families in order.
+// Families lists the registered families in alphabetical order.
 func Families() []string {
 	mu.Lock()
 	defer mu.Unlock()
@@ -69,7 +69,7 @@ func Open(family string, o Options) (Device, error) {
 	mu.Unlock()
 	if !ok {
 		have := strings.Join(Families(), ", ")
-		err := fmt.Errorf("npu: no device family %q in this binary (have %s)\nhint: import its package, or build with cgo for \"cpu\"", family, have)
+		err := fmt.Errorf("npu: device family %q is not in this binary (available: %s)\nhint: import its package, or build with cgo for \"cpu\"", family, have)
 		return nil, &OpenError{family, err}
 	}
 	d, err := f.open(o)
@@ -79,8 +79,8 @@ func Open(family string, o Options) (Device, error) {
 	return d, nil
 }
 
-// OpenBest opens the family of highest priority that can be opened. passed says why better ones could not be, nil where the best one is
-// open: callers must report it, because the device that is left may be a hundred times slower.
+// OpenBest opens the family of highest priority that can be opened. passed says why better ones could not be opened, or is nil if the best
+// one was: callers must report it, because the opened device may be a hundred times slower.
 func OpenBest(o Options) (dev Device, passed, err error) {
 	names := Families()
 	mu.Lock()
@@ -93,7 +93,7 @@ func OpenBest(o Options) (dev Device, passed, err error) {
 		passed = errors.Join(passed, err)
 	}
 	if passed == nil {
-		passed = errors.New("npu: no device family in this binary\nhint: import the package of a device for its side effect")
+		passed = errors.New("npu: this binary does not have any device family\nhint: import the package of a device for its side effect")
 	}
 	return nil, nil, passed
 }

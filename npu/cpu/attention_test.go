@@ -19,13 +19,38 @@ func attentionCases(t npu.DType) []opCase {
 	cache := npu.D(npu.F32, 2, 50, 2, 32)
 	return []opCase{
 		matmul,
-		{op: npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 0.2, "causal": true}, In: []npu.Desc{q, k, k}, Out: []npu.Desc{q, lse}}, impl: "c:attention:"},
+		{
+			op:   npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 0.2, "causal": true}, In: []npu.Desc{q, k, k}, Out: []npu.Desc{q, lse}},
+			impl: "c:attention:",
+		},
 		matmul,
-		{op: npu.Op{Kind: npu.AttentionBwd, Attrs: npu.Attrs{"scale": 0.2, "causal": true, "seg": true}, In: []npu.Desc{q, q, k, k, q, lse, seg}, Out: []npu.Desc{q, k, k}}, fill: back, scale: 10, impl: "c:attention_bwd:"},
+		{
+			op: npu.Op{
+				Kind:  npu.AttentionBwd,
+				Attrs: npu.Attrs{"scale": 0.2, "causal": true, "seg": true},
+				In:    []npu.Desc{q, q, k, k, q, lse, seg},
+				Out:   []npu.Desc{q, k, k},
+			},
+			fill:  back,
+			scale: 10,
+			impl:  "c:attention_bwd:",
+		},
 		matmul,
-		{op: npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 0.2, "seg": true}, In: []npu.Desc{q, k, k, seg}, Out: []npu.Desc{q, lse}}, fill: runs, impl: "c:attention:"},
-		{op: npu.Op{Kind: npu.AttentionCached, Attrs: npu.Attrs{"scale": 0.2}, In: []npu.Desc{one, cache, cache, npu.D(npu.I32, 2, 1)}, Out: []npu.Desc{one}},
-			fill: map[int]func(int) float64{3: constant(49, 7)}, impl: "c:attention_cached:"},
+		{
+			op:   npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 0.2, "seg": true}, In: []npu.Desc{q, k, k, seg}, Out: []npu.Desc{q, lse}},
+			fill: runs,
+			impl: "c:attention:",
+		},
+		{
+			op: npu.Op{
+				Kind:  npu.AttentionCached,
+				Attrs: npu.Attrs{"scale": 0.2},
+				In:    []npu.Desc{one, cache, cache, npu.D(npu.I32, 2, 1)},
+				Out:   []npu.Desc{one},
+			},
+			fill: map[int]func(int) float64{3: constant(49, 7)},
+			impl: "c:attention_cached:",
+		},
 		{op: npu.Op{Kind: npu.CacheWrite, In: []npu.Desc{cache, npu.D(t, 2, 1, 2, 32), npu.D(npu.I32, 2, 1)}, Out: []npu.Desc{cache}},
 			fill: map[int]func(int) float64{2: constant(3, -1)}, alias: map[int]int{0: 0}, impl: "c:cache_write:"},
 	}
@@ -46,7 +71,11 @@ func TestAttention(t *testing.T) {
 func TestAttentionWithoutLogarithms(t *testing.T) {
 	g := newRig(t, testDevice(t))
 	q := npu.D(npu.F32, 1, 9, 2, 16)
-	op := must(g.d.Choose(npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{q, q, q}, Out: []npu.Desc{q, npu.D(npu.F32, 1, 2, 9)}}))(t)
+	op := must(
+		g.d.Choose(npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{q, q, q}, Out: []npu.Desc{q, npu.D(npu.F32, 1, 2, 9)}}),
+	)(
+		t,
+	)
 	p := g.alloc(q.PlainBytes())
 	for i := range 288 {
 		put(p.Buf.Host(), i, npu.F32, 1)

@@ -15,12 +15,12 @@ import (
 	"github.com/gotrain/gotrain/internal/cgroup"
 )
 
-// machine reads what the kernel says of memory, in the files of a system: this one, but in tests.
+// machine reads the kernel's files about memory: those of this system, except in tests.
 type machine struct{ root fs.FS }
 
 func here() machine { return machine{os.DirFS("/")} }
 
-// available is how much memory this process may still take, by the system and by its control groups; 0 if that cannot be told.
+// available is the memory that this process can still allocate, by the system and its control groups; 0 if unknown.
 func (m machine) available() int64 {
 	free := int64(math.MaxInt64)
 	if kb, ok := field(m.read("proc/meminfo"), "MemAvailable:"); ok {
@@ -32,10 +32,10 @@ func (m machine) available() int64 {
 	if free == math.MaxInt64 {
 		return 0
 	}
-	return max(free, 1) // 0 would mean that nobody knows
+	return max(free, 1) // 0 would mean unknown
 }
 
-// limit is the least limit of the control groups, or 0 if there is none.
+// limit is the lowest limit of the control groups, or 0 without a limit.
 func (m machine) limit() int64 {
 	least := int64(math.MaxInt64)
 	for _, g := range m.groups() {
@@ -60,14 +60,14 @@ func (m machine) total() int64 {
 	return ram
 }
 
-// group is the memory of a control group with a limit, in bytes.
+// group is the memory of a limited control group, in bytes.
 type group struct{ limit, used, reclaimable int64 }
 
-// free counts what the kernel would take back before it refuses memory: pages of files, read or written, that are in the group's cache. Each file that
-// a process of the group has read is there until somebody needs the room, so a container that has read much is always "full".
+// free includes what the kernel would reclaim before it refuses an allocation: the group's page cache. A file that a process of the group has read stays
+// there until memory is needed, so a container that has read many files always looks full.
 func (g group) free() int64 { return g.limit - max(0, g.used-g.reclaimable) }
 
-// groups are the control groups that have a limit for this process.
+// groups lists the control groups with a limit that applies to this process.
 func (m machine) groups() []group {
 	var list []group
 	for _, dir := range cgroup.Dirs(m.root, "memory") {
@@ -77,7 +77,7 @@ func (m machine) groups() []group {
 		}
 		g := group{}
 		var err1, err2 error
-		g.limit, err1 = strconv.ParseInt(strings.TrimSpace(m.read(path.Join(dir.Path, limit))), 10, 64) // "max" is no number
+		g.limit, err1 = strconv.ParseInt(strings.TrimSpace(m.read(path.Join(dir.Path, limit))), 10, 64) // "max" does not parse
 		g.used, err2 = strconv.ParseInt(strings.TrimSpace(m.read(path.Join(dir.Path, used))), 10, 64)
 		if err1 != nil || err2 != nil {
 			continue
@@ -92,7 +92,7 @@ func (m machine) groups() []group {
 	return list
 }
 
-// read is the text of a file, empty where there is none.
+// read returns the text of a file, or "" if it cannot be read.
 func (m machine) read(file string) string {
 	b, err := fs.ReadFile(m.root, file)
 	if err != nil {
@@ -101,7 +101,7 @@ func (m machine) read(file string) string {
 	return string(b)
 }
 
-// field is the number behind a name at the start of a line.
+// field returns the number after a name at the start of a line.
 func field(text, name string) (int64, bool) {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) >= 2 && f[0] == name {

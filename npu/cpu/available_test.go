@@ -37,8 +37,10 @@ func TestAvailable(t *testing.T) {
 		"version 1": {map[string]string{"proc/self/cgroup": "9:name=systemd:/\n4:memory:/box\n0::/\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "5242880000\n",
 			"sys/fs/cgroup/memory/box/memory.limit_in_bytes": "1073741824\n", "sys/fs/cgroup/memory/box/memory.usage_in_bytes": "1048576000\n",
-			"sys/fs/cgroup/memory/box/memory.stat": "cache 1\ninactive_file 0\nactive_file 0\ntotal_inactive_file 838860800\ntotal_active_file 104857600\n"}, 924 * mib, 1024 * mib},
-		"beyond the limit": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1048576\n", "sys/fs/cgroup/memory.current": "2097152\n"}, 1, mib},
+			"sys/fs/cgroup/memory/box/memory.stat": "cache 1\ninactive_file 0\nactive_file 0\ntotal_inactive_file 838860800\ntotal_active_file 104857600\n"},
+			924 * mib, 1024 * mib},
+		"beyond the limit": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1048576\n",
+			"sys/fs/cgroup/memory.current": "2097152\n"}, 1, mib},
 	} {
 		t.Run(what, func(t *testing.T) {
 			root := fstest.MapFS{}

@@ -13,13 +13,13 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// runBatch executes runs of C kernels by one C call each, so that the goroutine does not give its processor away and ask for it again
-// between kernels: with goroutines that decode images on all processors each return from C could wait for milliseconds.
+// runBatch executes each run of consecutive C kernels with one C call, so that the goroutine does not give up its processor between kernels: while other
+// goroutines decode images on all processors, each return from C could wait for milliseconds.
 func (s *stream) runBatch(batch []npu.Launch, profile bool) error {
 	for i := 0; i < len(batch) && !s.skips(); {
 		n := 0
 		for n < chunkLen && i+n < len(batch) {
-			l := batch[i+n].(*launch) // Run checked
+			l := batch[i+n].(*launch) // checked by Run
 			if l.fn == nil {
 				break
 			}

@@ -119,9 +119,9 @@ func bestThreadTime(b *testing.B, g *rig, list []npu.Launch) time.Duration {
 	return best
 }
 
-// BenchmarkResNet50 runs all convolutions of ResNet50 and prints GFLOP/s for each kind, by the clock (GF/s) and by the least
-// processor time of the thread (cpuGF/s, meaningful with one thread). Batch 16, one thread; $BATCH, $THREADS and $LAYOUT change that. What a bare C program reaches
-// with the same library is the mark: see docs/decisions/0002-onednn-by-dlopen.md.
+// BenchmarkResNet50 runs all convolutions of ResNet50 and prints GFLOP/s for each kind, by the clock (GF/s) and by the least processor time
+// of the thread (cpuGF/s, meaningful with one thread). Batch 16, one thread; $BATCH, $THREADS and $LAYOUT change that. What a bare C
+// program reaches with the same library is the mark: see docs/decisions/0002-onednn-by-dlopen.md.
 //
 //	go test -run ^$ -bench ResNet50 -benchtime 3x ./npu/cpu
 func BenchmarkResNet50(b *testing.B) {

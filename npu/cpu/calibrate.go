@@ -10,14 +10,14 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// A calibration's rounds are some milliseconds each. It ends when the best time has not improved in a number of rounds, so that an interruption by another
-// process costs rounds and not the result, or when patience has passed; at least once that number are run.
+// A calibration round takes a few milliseconds. Calibration ends when the best time has not improved for calmRounds rounds, so that an interruption by
+// another process costs rounds rather than accuracy, or after patience. At least calmRounds rounds are run.
 const (
 	calmRounds = 6
 	patience   = 200 * time.Millisecond
 )
 
-// calibrate measures the peak of a matmul. On a machine that is busy all the time it is too small, as nobody can know from within.
+// calibrate measures the peak of a matmul. On a machine that is busy all the time the result is too low, which cannot be detected from here.
 func (d *Device) calibrate() (map[npu.DType]float64, error) {
 	s, err := d.NewStream("calibrate")
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *Device) calibrate() (map[npu.DType]float64, error) {
 	return peak, nil
 }
 
-// bestRound is the shortest time of enough rounds.
+// bestRound returns the shortest time of enough rounds.
 func bestRound(round func() (time.Duration, error)) (best time.Duration, err error) {
 	calm, total := 0, time.Duration(0)
 	for n := 0; n < calmRounds || calm < calmRounds && total < patience; n++ {

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-// libgomp, if the library has loaded it; so that the rows are shared by the team that computes.
+// libgomp, if the library has loaded it: the rows are then divided among the compute team.
 static void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
 static int (*thread_num)(void), (*num_threads)(void), (*max_threads)(void);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -20,7 +20,7 @@ static void resolve(void) {
     if (thread_num && num_threads && max_threads) *(void **)&parallel = dlsym(g, "GOMP_parallel");
 }
 
-// rows fills the columns of output rows lo to hi, counted through all images.
+// rows fills the columns of output rows lo to hi, numbered across all images.
 static void rows(const gt_columns *c, int64_t lo, int64_t hi) {
     const int64_t tap = c->pixel, row = c->kw * tap;
     for (int64_t r = lo; r < hi; r++) {

@@ -16,22 +16,22 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
 )
 
-// columnsMaker computes the gradient by weights of a convolution with many channels and few pixels as one matrix product, dyᵀ times the
-// columns of x. With AMX in bf16 the library's own kernels for it spend their time in rearranging; for the last two stages of ResNet50, batch 16,
-// one thread, processor time in ms, on a busy machine, 2.6.3 and 3.2.0:
+// columnsMaker computes the weight gradient of a convolution with many channels and few pixels as one matrix product, dyᵀ times the columns of x. In bf16
+// with AMX the library's own kernels spend their time rearranging data. Last two stages of ResNet50, batch 16, one thread, processor time in ms on a busy
+// machine, oneDNN 2.6.3 and 3.2.0:
 //
 //	256 → 256, 28x28, stride 2:   48  31   as a product 20 18
 //	256 → 256, 14x14:             24  21                19 19
 //	512 → 512, 14x14, stride 2:  125  83                21 17
 //	512 → 512, 7x7:               58  44                21 17
 //
-// The gradient comes out with channels innermost, O KH KW C.
+// The gradient has its channels innermost: O KH KW C.
 var columnsMaker = maker{choose: chooseColumns, build: buildColumns}
 
-// maxColumns bounds the intermediate memory; with more pixels the library is as fast.
+// maxColumns bounds the intermediate memory. With more pixels the library is just as fast.
 const maxColumns = 32 << 20
 
-// columns says whether the rule applies to the op in nhwc.
+// columns reports whether the rule applies to the op in nhwc.
 func (c conv) columns(isa string) bool {
 	if c.kind != npu.Conv2DBwdWeights || c.groups != 1 || c.bias || c.x.DType != npu.BF16 || c.y.DType != npu.BF16 || !strings.Contains(isa, "amx") {
 		return false
@@ -102,7 +102,12 @@ func buildColumns(d *Device, op npu.Op) (body, error) {
 	if err != nil {
 		return nil, err
 	}
-	product, err := newPrim(pd, primArg{dnnl.ArgSrc, pd.MD(dnnl.SrcMD, 0)}, primArg{dnnl.ArgWeights, pd.MD(dnnl.WeightsMD, 0)}, primArg{dnnl.ArgDst, pd.MD(dnnl.DstMD, 0)})
+	product, err := newPrim(
+		pd,
+		primArg{dnnl.ArgSrc, pd.MD(dnnl.SrcMD, 0)},
+		primArg{dnnl.ArgWeights, pd.MD(dnnl.WeightsMD, 0)},
+		primArg{dnnl.ArgDst, pd.MD(dnnl.DstMD, 0)},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +120,7 @@ func buildColumns(d *Device, op npu.Op) (body, error) {
 	}}, nil
 }
 
-// gather makes the command that writes the columns of x, in memory of malloc.
+// gather returns the command that writes the columns of x, in malloc'ed memory.
 func (c conv) gather(x, col unsafe.Pointer) (fn, self unsafe.Pointer) {
 	g := (*C.gt_columns)(C.calloc(1, C.sizeof_gt_columns))
 	g.x, g.col = (*C.char)(x), (*C.char)(col)

@@ -1,4 +1,4 @@
-// Columns of a convolution: each output pixel's window of an nhwc image as one row, zeros where it reaches into the padding.
+// Columns of a convolution (im2col): each output pixel's window of an nhwc image as one row, with zeros for the padding.
 #ifndef GT_COLUMNS_H
 #define GT_COLUMNS_H
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// A stream's batch as C sees it: kernels of all packages have one signature, and one loop runs them.
+// A stream's batch in C: kernels of all packages share one signature, and one loop runs them.
 #ifndef GT_COMMAND_H
 #define GT_COMMAND_H
 #include <stddef.h>
@@ -8,12 +8,12 @@ typedef int (*gt_fn)(void *self, void *stream);
 typedef struct { gt_fn fn; void *self; } gt_command;
 typedef struct { int64_t begin, dur; } gt_time; // nanoseconds, CLOCK_MONOTONIC
 
-// Runs n commands in order and stops at the first that fails. Returns how many succeeded; *status is that of the failed one. Once *skip is not 0
-// the rest is passed over and counts as succeeded; skip may be NULL.
+// Runs n commands in order and stops at the first that fails. Returns the number that succeeded; *status is that of the failed one. Once *skip
+// is not 0 the rest is skipped and counts as succeeded; skip may be NULL.
 int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status, const uint32_t *skip);
 int64_t gt_now(void);
 
-// A command that is several: gt_sequence_run stops at the first that fails.
+// A sequence of commands: gt_sequence_run stops at the first that fails.
 typedef struct { int n, failed; gt_command c[]; } gt_sequence;
 int gt_sequence_run(void *sequence, void *stream);
 

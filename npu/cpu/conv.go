@@ -12,8 +12,7 @@ import (
 
 var convMaker = maker{choose: chooseConv, build: buildConv}
 
-// conv is a convolution op of any of the three kinds in forward terms. The descs of x and y are those of the gradients
-// where the kind has gradients there.
+// conv is a convolution op of any of the three kinds in terms of the forward pass. In a backward kind x, w or y describes the gradient.
 type conv struct {
 	kind       string
 	x, w, y    npu.Desc
@@ -23,7 +22,7 @@ type conv struct {
 	threads    int
 }
 
-// parseConv reads an op that ref.Check has passed.
+// parseConv reads an op that has passed ref.Check.
 func (d *Device) parseConv(op npu.Op) conv {
 	c := conv{kind: op.Kind, bias: op.Attrs.Bool("bias"), groups: op.Attrs.Int("groups", 1), threads: d.threads}
 	switch op.Kind {
@@ -48,7 +47,7 @@ func window(a npu.Attrs, kh, kw int) dnnl.Window {
 	return w
 }
 
-// weightDims is the shape of the weights as the library wants it.
+// weightDims is the shape of the weights in the library's terms.
 func (c conv) weightDims() []int64 {
 	s := dims(c.w.Shape)
 	if c.groups == 1 {
@@ -73,12 +72,12 @@ func (d *Device) weightMD(c conv, l npu.Layout) (*dnnl.MD, error) {
 		return nil, err
 	}
 	if in, err := m.Info(); err != nil || !slices.Equal(in.Dims, c.weightDims()) {
-		return nil, fmt.Errorf("%w: weights %s are of another grouping", errNotMine, c.w.With(l))
+		return nil, fmt.Errorf("%w: weights %s have a different number of groups", errNotMine, c.w.With(l))
 	}
 	return m, nil
 }
 
-// convPD asks the library for the convolution with these layouts.
+// convPD requests the convolution with these layouts from the library.
 func (d *Device) convPD(c conv, lx, lw, ly npu.Layout) (*dnnl.PD, error) {
 	x, err := d.md(c.x.With(lx))
 	if err != nil {
@@ -116,7 +115,7 @@ func (d *Device) convPD(c conv, lx, lw, ly npu.Layout) (*dnnl.PD, error) {
 	return d.lib.ConvBackwardWeights(spec, fwd)
 }
 
-// chooseConv takes the first pair of activation layouts for which the library has generated code, then asks which layout it wants for the weights.
+// chooseConv picks the first pair of activation layouts for which the library has generated code, then the layout that the library prefers for the weights.
 func chooseConv(d *Device, op npu.Op) (npu.Op, error) {
 	c := d.parseConv(op)
 	var best *dnnl.PD
@@ -135,7 +134,7 @@ func chooseConv(d *Device, op npu.Op) (npu.Op, error) {
 		}
 	}
 	if best == nil {
-		return op, fmt.Errorf("%w: the library has no such convolution", errNotMine)
+		return op, fmt.Errorf("%w: the library does not support this convolution", errNotMine)
 	}
 	lw, err := d.convWeights(c, best, lx, ly)
 	if err != nil {
@@ -158,7 +157,7 @@ func chooseConv(d *Device, op npu.Op) (npu.Op, error) {
 	return op, nil
 }
 
-// convWeights is the layout of the weights: the given one where the implementation stays the same with it, else the library's choice.
+// convWeights is the layout of the weights: the given one if the implementation stays the same with it, otherwise the library's choice.
 func (d *Device) convWeights(c conv, pd *dnnl.PD, lx, ly npu.Layout) (npu.Layout, error) {
 	if c.w.Layout != npu.Any {
 		if given, err := d.convPD(c, lx, c.w.Layout, ly); err == nil && given.Impl() == pd.Impl() {
@@ -171,7 +170,7 @@ func (d *Device) convWeights(c conv, pd *dnnl.PD, lx, ly npu.Layout) (npu.Layout
 	}
 	m := pd.MD(what, 0)
 	if m == nil {
-		return "", fmt.Errorf("%w: %s does not tell the layout of its weights", dnnl.ErrUnsupported, pd.Impl())
+		return "", fmt.Errorf("%w: %s does not report the layout of its weights", dnnl.ErrUnsupported, pd.Impl())
 	}
 	return d.weightLayout(c.w, m, c.groups)
 }

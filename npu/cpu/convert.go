@@ -9,7 +9,7 @@ import (
 
 var convertMaker = maker{choose: chooseConvert, build: buildConvert}
 
-// chooseConvert leaves concrete layouts as they are; a free output keeps the layout of the input and the other way round.
+// chooseConvert keeps concrete layouts; a free output gets the layout of the input, and vice versa.
 func chooseConvert(d *Device, op npu.Op) (npu.Op, error) {
 	op = convertLayouts(op)
 	_, _, err := d.convertMDs(op)
@@ -30,13 +30,13 @@ func convertLayouts(op npu.Op) npu.Op {
 	return op
 }
 
-// convertMDs describes both sides in the same number of dimensions: grouped weights have five.
+// convertMDs describes both sides with the same number of dimensions: grouped weights have five.
 func (d *Device) convertMDs(op npu.Op) (from, to *dnnl.MD, err error) {
 	a, b := op.In[0], op.Out[0]
 	if a.Shape.Elems() == 0 {
 		return nil, nil, errNotMine
 	}
-	if a.Layout == b.Layout && !isToken(a.Layout) { // element for element: one long row is the fastest shape of it
+	if a.Layout == b.Layout && !isToken(a.Layout) { // element by element: one long row is the fastest shape
 		flat := npu.Shape{int(a.Shape.Elems())}
 		a, b = npu.Desc{Shape: flat, DType: a.DType}, npu.Desc{Shape: flat, DType: b.DType}
 		if op.In[0].Layout == NChw16c {

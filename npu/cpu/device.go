@@ -23,30 +23,30 @@ func init() {
 
 var errClosed = errors.New("cpu: device is closed")
 
-// Device is the host as an npu.Device.
+// Device is the host CPU as an npu.Device.
 type Device struct {
-	lib     *dnnl.Lib // nil when opened without
+	lib     *dnnl.Lib // nil if opened without oneDNN
 	isa     string
 	threads int
 	cpus    []int
-	layout  npu.Layout // forced layout of activations; Any: by the table
+	layout  npu.Layout // forced layout of activations; Any: see policy.go
 	opened  time.Time
 	memory  int64
 	peak    map[npu.DType]float64
 
 	mu         sync.Mutex
 	closed     bool
-	hasCompute bool // a stream has the device's threads
+	hasCompute bool // a stream owns the device's threads
 	streams    map[*stream]bool
-	chosen     map[string]npu.Op  // Choose's answers by question
+	chosen     map[string]npu.Op  // results of Choose by op
 	bodies     map[string]body    // prepared ops by op
 	mds        map[mdKey]*dnnl.MD // descriptors behind layout tokens
-	slow       []string           // large ops that plain loops execute
+	slow       []string           // large ops executed by plain loops
 }
 
 var _ npu.Device = (*Device)(nil)
 
-// Open opens the host. It fails where oneDNN cannot be loaded, unless Extra["onednn"] is "off".
+// Open opens the host CPU. It fails if oneDNN cannot be loaded, unless Extra["onednn"] is "off".
 func Open(o npu.Options) (*Device, error) {
 	d := &Device{opened: time.Now(), streams: map[*stream]bool{}, chosen: map[string]npu.Op{}, bodies: map[string]body{}, mds: map[mdKey]*dnnl.MD{}}
 	if err := d.options(o); err != nil {
@@ -80,7 +80,7 @@ func Open(o npu.Options) (*Device, error) {
 
 func (d *Device) options(o npu.Options) error {
 	if o.Threads < 0 || o.Share < 0 {
-		return fmt.Errorf("cpu: open: %d threads shared by %d ranks: negative", o.Threads, o.Share)
+		return fmt.Errorf("cpu: open: negative number: %d threads, shared by %d ranks", o.Threads, o.Share)
 	}
 	var mine unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &mine); err != nil {
@@ -106,11 +106,11 @@ func (d *Device) options(o npu.Options) error {
 	case string(NHWC), string(NChw16c):
 		d.layout = npu.Layout(l)
 	default:
-		return fmt.Errorf("cpu: open: unknown layout %q\nhint: one of auto, nhwc, nChw16c", l)
+		return fmt.Errorf("cpu: open: unknown layout %q\nhint: use one of auto, nhwc, nChw16c", l)
 	}
 	for k := range o.Extra {
 		if !slices.Contains([]string{"layout", "onednn", "calibrate"}, k) {
-			return fmt.Errorf("cpu: open: unknown option %q\nhint: one of layout, onednn, calibrate", k)
+			return fmt.Errorf("cpu: open: unknown option %q\nhint: use one of layout, onednn, calibrate", k)
 		}
 	}
 	return nil
@@ -148,10 +148,10 @@ func (d *Device) alive() error {
 	return nil
 }
 
-// Has says whether Compile knows the kind: all kinds of npu/kinds.go, with every attribute named there.
+// Has reports whether Compile knows the kind: all kinds of npu/kinds.go, with every attribute named there.
 func (d *Device) Has(kind string, attrs npu.Attrs) bool { return ref.Has(kind, attrs) }
 
-// Choose asks the ways to execute the kind in their order.
+// Choose tries the ways to execute the kind in order of preference.
 func (d *Device) Choose(op npu.Op) (npu.Op, error) {
 	if err := d.alive(); err != nil {
 		return npu.Op{}, err
@@ -182,7 +182,7 @@ func (d *Device) Choose(op npu.Op) (npu.Op, error) {
 	return npu.Op{}, fmt.Errorf("cpu: nothing executes %s", op)
 }
 
-// Compile prepares an op. Equal ops share what was prepared.
+// Compile prepares an op. Equal ops share the prepared code.
 func (d *Device) Compile(op npu.Op) (npu.Kernel, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
@@ -220,17 +220,17 @@ func (d *Device) Compile(op npu.Op) (npu.Kernel, error) {
 		}
 		k.body = b
 		d.mu.Lock()
-		d.bodies[key] = b
-		if plainLoops(op, b.impl()) {
+		if d.bodies[key] == nil && plainLoops(op, b.impl()) { // another goroutine may have compiled it too
 			d.slow = append(d.slow, key+" by "+b.impl())
 		}
+		d.bodies[key] = b
 		d.mu.Unlock()
 		return k, nil
 	}
 	return nil, fmt.Errorf("cpu: nothing executes %s with these layouts\nhint: compile what Choose returned", op)
 }
 
-// Close ends the streams and forgets the kernels; idempotent. Buffers stay until their Free.
+// Close ends the streams and drops the kernels; idempotent. Buffers remain valid until their Free.
 func (d *Device) Close() error {
 	d.mu.Lock()
 	d.closed = true

@@ -34,7 +34,8 @@ func TestOpenErrors(t *testing.T) {
 		}
 	}
 	t.Setenv("GOTRAIN_ONEDNN", "/nonexistent")
-	if _, err := npu.Open("cpu", npu.Options{}); err == nil || !strings.Contains(err.Error(), "/nonexistent") || !strings.Contains(err.Error(), "\nhint: ") {
+	if _, err := npu.Open("cpu", npu.Options{}); err == nil || !strings.Contains(err.Error(), "/nonexistent") ||
+		!strings.Contains(err.Error(), "\nhint: ") {
 		t.Errorf("a library that does not exist: %v", err)
 	}
 }
@@ -53,7 +54,7 @@ func TestWithoutLibrary(t *testing.T) {
 // The trainer calls Info at every step.
 func TestInfoReadsNoFiles(t *testing.T) {
 	d := open(t, npu.Options{Threads: 1})
-	if n := testing.AllocsPerRun(100, func() { d.Info() }); n > 8 {
+	if n := testing.AllocsPerRun(100, func() { d.Info() }); n > 12 {
 		t.Errorf("%.0f allocations", n)
 	}
 }
@@ -61,7 +62,8 @@ func TestInfoReadsNoFiles(t *testing.T) {
 func TestInfo(t *testing.T) {
 	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "calibrate": "true"}})
 	i := d.Info()
-	if i.Name != "cpu" || i.Threads != 2 || !strings.Contains(i.Detail, "oneDNN ") || !strings.HasSuffix(i.Detail, "2 threads") || i.Memory < 1<<28 || i.Compute[0] != npu.F32 {
+	if i.Name != "cpu" || i.Threads != 2 || !strings.Contains(i.Detail, "oneDNN ") || !strings.HasSuffix(i.Detail, "2 threads") || i.Memory < 1<<28 ||
+		len(i.Compute) != 2 {
 		t.Errorf("%+v", i)
 	}
 	if p := i.Peak[npu.F32]; p < 1e8 || p > 1e14 {
@@ -115,11 +117,11 @@ func TestBindErrors(t *testing.T) {
 		}
 	}
 	for what, op := range map[string]npu.Op{
-		"no op kind":         {Kind: "frobnicate"},
+		"unknown op kind":    {Kind: "frobnicate"},
 		"no concrete layout": {Kind: npu.Relu, In: []npu.Desc{m.With(npu.Any)}, Out: []npu.Desc{m}},
 		"matmul":             {Kind: npu.MatMul, In: []npu.Desc{m, npu.D(npu.F32, 7, 8)}, Out: []npu.Desc{m}},
 		"not known":          {Kind: npu.Convert, In: []npu.Desc{m.With("w:never")}, Out: []npu.Desc{m}},
-		"no layout":          {Kind: npu.Convert, In: []npu.Desc{m.With("martian")}, Out: []npu.Desc{m}},
+		"does not exist":     {Kind: npu.Convert, In: []npu.Desc{m.With("martian")}, Out: []npu.Desc{m}},
 	} {
 		if _, err := d.Compile(op); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error with %q, have %v", what, err)
@@ -131,7 +133,8 @@ func TestBindErrors(t *testing.T) {
 		t.Errorf("a launch of another device: %v", err)
 	}
 	e := must(other.NewEvent())(t)
-	if g.s.Record(e) == nil || g.s.Wait(e) == nil || g.s.Do(nil) == nil || g.s.CopyIn(p, make([]byte, 257)) == nil || g.s.CopyOut(make([]byte, 8), npu.Ptr{}) == nil {
+	if g.s.Record(e) == nil || g.s.Wait(e) == nil || g.s.Do(nil) == nil || g.s.CopyIn(p, make([]byte, 257)) == nil ||
+		g.s.CopyOut(make([]byte, 8), npu.Ptr{}) == nil {
 		t.Error("a wrong call on a stream has no error")
 	}
 }

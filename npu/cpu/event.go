@@ -14,7 +14,7 @@ type event struct {
 
 var _ npu.Event = (*event)(nil)
 
-// NewEvent makes an event that counts as reached until it is recorded.
+// NewEvent returns an event that counts as reached until it is recorded.
 func (d *Device) NewEvent() (npu.Event, error) {
 	if err := d.alive(); err != nil {
 		return nil, err

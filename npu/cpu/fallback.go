@@ -9,7 +9,7 @@ import (
 	"github.com/gotrain/gotrain/npu/ref"
 )
 
-// goMaker executes any op by package ref, on plain layouts.
+// goMaker executes any op with package ref, in plain layouts.
 var goMaker = maker{
 	choose: func(_ *Device, op npu.Op) (npu.Op, error) { return allPlain(op), nil },
 	build: func(_ *Device, op npu.Op) (body, error) {

@@ -10,36 +10,36 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// errNotMine is what a maker's choose or build returns for an op that the next maker shall try.
-var errNotMine = errors.New("not taken")
+// errNotMine is returned by a maker's choose or build for an op that the next maker should try.
+var errNotMine = errors.New("not supported here")
 
 // maker is one way to execute ops of a kind.
 type maker struct {
-	// choose gives the op the layouts that this way wants.
+	// choose returns the op with the layouts that this way prefers.
 	choose func(d *Device, op npu.Op) (npu.Op, error)
 	// build prepares an op with concrete layouts.
 	build func(d *Device, op npu.Op) (body, error)
-	// widens says that this way itself computes bf16 in float32 where the processor cannot.
+	// widens: this way computes bf16 in float32 by itself where the processor lacks bf16.
 	widens bool
 }
 
-// body is a prepared op; it is immutable, and shared by all kernels of equal ops.
+// body is a prepared op. It is immutable, and shared by all kernels of equal ops.
 type body interface {
 	impl() string
 	workspace() int64
-	// bind fixes the memory: inputs, then outputs; nil for an output that nobody wants.
+	// bind fixes the memory: inputs, then outputs; nil for an unused output.
 	bind(args []unsafe.Pointer, workspace unsafe.Pointer) (runner, error)
 }
 
-// runner is a body with its memory. If fn is not nil the stream calls fn(self, dnnl stream) in C, and fault explains a status
-// that is not zero; otherwise it calls run.
+// runner is a body with its memory. If fn is not nil the stream calls fn(self, dnnl stream) in C, and fault explains a non-zero status; otherwise the
+// stream calls run.
 type runner interface {
 	command() (fn, self unsafe.Pointer)
 	fault(status int) error
 	run() error
 }
 
-// kernel is npu.Kernel.
+// kernel implements npu.Kernel.
 type kernel struct {
 	dev   *Device
 	op    npu.Op
@@ -54,7 +54,7 @@ func (k *kernel) Impl() string     { return k.body.impl() }
 func (k *kernel) Workspace() int64 { return k.body.workspace() }
 func (k *kernel) Close() error     { return nil }
 
-// arg is the desc of argument i, and whether it is an input.
+// arg returns the desc of argument i, and whether it is an input.
 func arg(op npu.Op, i int) (npu.Desc, bool) {
 	if i < len(op.In) {
 		return op.In[i], true
@@ -62,13 +62,13 @@ func arg(op npu.Op, i int) (npu.Desc, bool) {
 	return op.Out[i-len(op.In)], false
 }
 
-// mayBeNil says whether an output may be left out: kinds.go names maxpool's index; statistics and per-channel gradients, which the
-// kernels compute beside their main result, may be too.
+// mayBeNil reports whether an output may be omitted: maxpool's index (see kinds.go), and the statistics and per-channel gradients that kernels compute
+// alongside their main result.
 func mayBeNil(kind string, out int) bool {
 	switch kind {
 	case npu.MaxPool, npu.BatchNorm, npu.CrossEntropy, npu.LinearCrossEntropy, npu.Attention:
 		return out >= 1
-	case npu.RMSNorm: // in evaluation nobody reads rstd
+	case npu.RMSNorm: // evaluation does not use rstd
 		return out == 1
 	case npu.BatchNormBwd, npu.LinearCrossEntropyGrad:
 		return out == 1 || out == 2
@@ -121,7 +121,7 @@ func (k *kernel) Bind(args []npu.Ptr, workspace npu.Ptr) (npu.Launch, error) {
 	return l, nil
 }
 
-// launch is npu.Launch.
+// launch implements npu.Launch.
 type launch struct {
 	kernel   *kernel
 	runner   runner

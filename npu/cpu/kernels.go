@@ -9,10 +9,10 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-// kernMaker executes ops by the C kernels of package kern.
+// kernMaker executes ops with the C kernels of package kern.
 var kernMaker = maker{
 	choose: func(d *Device, op npu.Op) (npu.Op, error) {
-		if op.Kind == npu.Convert { // its layouts are its purpose
+		if op.Kind == npu.Convert { // changing layouts is its purpose
 			op = convertLayouts(op)
 			if _, ok := kern.Prepare(op); !ok {
 				return op, errNotMine

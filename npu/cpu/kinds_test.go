@@ -60,13 +60,19 @@ func elementCases(x npu.Desc) []opCase {
 	list := []opCase{
 		{op: npu.Op{Kind: npu.Relu, In: one, Out: one}, alias: map[int]int{0: 0}},
 		{op: npu.Op{Kind: npu.ReluBwd, In: two, Out: one}, alias: map[int]int{0: 0}},
-		{op: npu.Op{Kind: npu.Dropout, Attrs: npu.Attrs{"p": 0.3, "id": 2}, In: []npu.Desc{x, npu.D(npu.I64)}, Out: one}, fill: map[int]func(int) float64{1: constant(42)}},
+		{
+			op:   npu.Op{Kind: npu.Dropout, Attrs: npu.Attrs{"p": 0.3, "id": 2}, In: []npu.Desc{x, npu.D(npu.I64)}, Out: one},
+			fill: map[int]func(int) float64{1: constant(42)},
+		},
 	}
 	for _, fn := range []string{"neg", "exp", "square", "abs", "tanh", "sigmoid", "silu", "gelu", "sign", "affine"} {
 		list = append(list, opCase{op: npu.Op{Kind: npu.Unary, Attrs: npu.Attrs{"fn": fn, "alpha": 2.0, "beta": -0.5}, In: one, Out: one}})
 	}
 	for _, fn := range []string{"log", "sqrt", "rsqrt", "recip"} {
-		list = append(list, opCase{op: npu.Op{Kind: npu.Unary, Attrs: npu.Attrs{"fn": fn}, In: one, Out: one}, fill: map[int]func(int) float64{0: positive(4)}})
+		list = append(
+			list,
+			opCase{op: npu.Op{Kind: npu.Unary, Attrs: npu.Attrs{"fn": fn}, In: one, Out: one}, fill: map[int]func(int) float64{0: positive(4)}},
+		)
 	}
 	for _, fn := range []string{"add", "sub", "mul", "div", "max", "min", "gt", "ge", "eq"} {
 		c := opCase{op: npu.Op{Kind: npu.Binary, Attrs: npu.Attrs{"fn": fn, "relu": fn == "add"}, In: two, Out: one}, alias: map[int]int{0: 0}}
@@ -85,17 +91,52 @@ func moveCases(t npu.DType) []opCase {
 		{op: npu.Op{Kind: npu.Binary, Attrs: npu.Attrs{"fn": "mul"}, In: []npu.Desc{x, npu.D(t, 16, 1, 1)}, Out: []npu.Desc{x}}},
 		{op: npu.Op{Kind: npu.BroadcastTo, Attrs: npu.Attrs{"shape": []int{2, 16, 5, 6}}, In: []npu.Desc{npu.D(t, 16, 1, 6)}, Out: []npu.Desc{x}}},
 		{op: npu.Op{Kind: npu.GlobalAvgPool, In: []npu.Desc{x.With(npu.Any)}, Out: []npu.Desc{npu.D(t, 2, 16)}}},
-		{op: npu.Op{Kind: npu.GlobalAvgPoolBwd, Attrs: npu.Attrs{"x_shape": []int{2, 16, 5, 6}}, In: []npu.Desc{npu.D(t, 2, 16)}, Out: []npu.Desc{x.With(npu.Any)}}},
+		{
+			op: npu.Op{
+				Kind:  npu.GlobalAvgPoolBwd,
+				Attrs: npu.Attrs{"x_shape": []int{2, 16, 5, 6}},
+				In:    []npu.Desc{npu.D(t, 2, 16)},
+				Out:   []npu.Desc{x.With(npu.Any)},
+			},
+		},
 		{op: npu.Op{Kind: npu.Transpose, Attrs: npu.Attrs{"perm": []int{3, 0, 2, 1}}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(t, 6, 2, 5, 16)}}},
 		{op: npu.Op{Kind: npu.Concat, Attrs: npu.Attrs{"axis": 1}, In: []npu.Desc{x, npu.D(t, 2, 3, 5, 6)}, Out: []npu.Desc{npu.D(t, 2, 19, 5, 6)}}},
-		{op: npu.Op{Kind: npu.Slice, Attrs: npu.Attrs{"begin": []int{0, 2, 1, 0}, "end": []int{2, 5, 4, 6}}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(t, 2, 3, 3, 6)}}},
-		{op: npu.Op{Kind: npu.Pad, Attrs: npu.Attrs{"before": []int{0, 1, 0, 2}, "after": []int{0, 0, 3, 0}}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(t, 2, 17, 8, 8)}}},
+		{
+			op: npu.Op{
+				Kind:  npu.Slice,
+				Attrs: npu.Attrs{"begin": []int{0, 2, 1, 0}, "end": []int{2, 5, 4, 6}},
+				In:    []npu.Desc{x},
+				Out:   []npu.Desc{npu.D(t, 2, 3, 3, 6)},
+			},
+		},
+		{
+			op: npu.Op{
+				Kind:  npu.Pad,
+				Attrs: npu.Attrs{"before": []int{0, 1, 0, 2}, "after": []int{0, 0, 3, 0}},
+				In:    []npu.Desc{x},
+				Out:   []npu.Desc{npu.D(t, 2, 17, 8, 8)},
+			},
+		},
 		{op: npu.Op{Kind: npu.Reshape, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(t, 2, 480)}}},
 		{op: npu.Op{Kind: npu.Fill, Attrs: npu.Attrs{"value": 1.5}, Out: []npu.Desc{x}}},
 	}
 	for _, fn := range []string{"sum", "mean", "max"} {
-		list = append(list, opCase{op: npu.Op{Kind: npu.Reduce, Attrs: npu.Attrs{"fn": fn, "axes": []int{0, 2, 3}}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(t, 16)}}, scale: 8},
-			opCase{op: npu.Op{Kind: npu.Reduce, Attrs: npu.Attrs{"fn": fn, "axes": []int{1}, "keep": true}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(t, 2, 1, 5, 6)}}, scale: 4})
+		list = append(
+			list,
+			opCase{
+				op:    npu.Op{Kind: npu.Reduce, Attrs: npu.Attrs{"fn": fn, "axes": []int{0, 2, 3}}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(t, 16)}},
+				scale: 8,
+			},
+			opCase{
+				op: npu.Op{
+					Kind:  npu.Reduce,
+					Attrs: npu.Attrs{"fn": fn, "axes": []int{1}, "keep": true},
+					In:    []npu.Desc{x},
+					Out:   []npu.Desc{npu.D(t, 2, 1, 5, 6)},
+				},
+				scale: 4,
+			},
+		)
 	}
 	return list
 }
@@ -107,9 +148,20 @@ func lossCases(t npu.DType) []opCase {
 	lab := constant(0, 32, 5, -100, 7, 7, 1)
 	a := npu.Attrs{"smoothing": 0.1, "ignore_index": -100}
 	return []opCase{
-		{op: npu.Op{Kind: npu.CrossEntropy, Attrs: a, In: []npu.Desc{x, labels}, Out: []npu.Desc{scalar, scalar, row}}, fill: map[int]func(int) float64{1: lab}, scale: 20},
-		{op: npu.Op{Kind: npu.CrossEntropyBwd, Attrs: a, In: []npu.Desc{x, labels, row, scalar}, Out: []npu.Desc{x}}, fill: map[int]func(int) float64{1: lab, 2: constant(4), 3: constant(0.5)}, alias: map[int]int{0: 0}},
-		{op: npu.Op{Kind: npu.TopK, Attrs: npu.Attrs{"k": 5, "ignore_index": -100}, In: []npu.Desc{x, labels}, Out: []npu.Desc{scalar}}, fill: map[int]func(int) float64{1: lab}},
+		{
+			op:    npu.Op{Kind: npu.CrossEntropy, Attrs: a, In: []npu.Desc{x, labels}, Out: []npu.Desc{scalar, scalar, row}},
+			fill:  map[int]func(int) float64{1: lab},
+			scale: 20,
+		},
+		{
+			op:    npu.Op{Kind: npu.CrossEntropyBwd, Attrs: a, In: []npu.Desc{x, labels, row, scalar}, Out: []npu.Desc{x}},
+			fill:  map[int]func(int) float64{1: lab, 2: constant(4), 3: constant(0.5)},
+			alias: map[int]int{0: 0},
+		},
+		{
+			op:   npu.Op{Kind: npu.TopK, Attrs: npu.Attrs{"k": 5, "ignore_index": -100}, In: []npu.Desc{x, labels}, Out: []npu.Desc{scalar}},
+			fill: map[int]func(int) float64{1: lab},
+		},
 	}
 }
 
@@ -124,14 +176,33 @@ func flatCases() []opCase {
 			fill: map[int]func(int) float64{0: constant(0.1, 0.5, 0.9, 1e-2, 0.1, 0, 0, 0)}})
 	}
 	for _, coupled := range []bool{false, true} {
-		list = append(list, opCase{op: npu.Op{Kind: npu.AdamW, Attrs: npu.Attrs{"coupled": coupled}, In: []npu.Desc{h, v, v, v, v}, Out: []npu.Desc{v, v, v}}, alias: map[int]int{0: 1, 1: 3, 2: 4},
-			fill: map[int]func(int) float64{0: constant(1e-3, 0.5, 0.9, 0.999, 1e-8, 1e-2, 0.19, 0.001999), 4: positive(8)}})
+		list = append(
+			list,
+			opCase{
+				op:    npu.Op{Kind: npu.AdamW, Attrs: npu.Attrs{"coupled": coupled}, In: []npu.Desc{h, v, v, v, v}, Out: []npu.Desc{v, v, v}},
+				alias: map[int]int{0: 1, 1: 3, 2: 4},
+				fill:  map[int]func(int) float64{0: constant(1e-3, 0.5, 0.9, 0.999, 1e-8, 1e-2, 0.19, 0.001999), 4: positive(8)},
+			},
+		)
 	}
 	for _, skip := range []bool{false, true} {
-		list = append(list, opCase{op: npu.Op{Kind: npu.LARS, Attrs: npu.Attrs{"skip": skip}, In: []npu.Desc{h, v, v, v, d, d}, Out: []npu.Desc{v, v}}, alias: map[int]int{0: 1, 1: 3},
-			fill: map[int]func(int) float64{0: constant(0.1, 0.5, 0.9, 1e-4, 1e-2, 1e-9, 0, 0), 4: constant(1000, 0), 5: constant(900, 0)}})
+		list = append(
+			list,
+			opCase{
+				op:    npu.Op{Kind: npu.LARS, Attrs: npu.Attrs{"skip": skip}, In: []npu.Desc{h, v, v, v, d, d}, Out: []npu.Desc{v, v}},
+				alias: map[int]int{0: 1, 1: 3},
+				fill:  map[int]func(int) float64{0: constant(0.1, 0.5, 0.9, 1e-4, 1e-2, 1e-9, 0, 0), 4: constant(1000, 0), 5: constant(900, 0)},
+			},
+		)
 	}
-	return append(list, opCase{op: npu.Op{Kind: npu.Scale, In: []npu.Desc{npu.D(npu.F32, 1), v}, Out: []npu.Desc{v}}, alias: map[int]int{0: 1}, fill: map[int]func(int) float64{0: constant(0.25)}})
+	return append(
+		list,
+		opCase{
+			op:    npu.Op{Kind: npu.Scale, In: []npu.Desc{npu.D(npu.F32, 1), v}, Out: []npu.Desc{v}},
+			alias: map[int]int{0: 1},
+			fill:  map[int]func(int) float64{0: constant(0.25)},
+		},
+	)
 }
 
 // All kinds work, in the layouts that the device chooses and in those that come in.

@@ -19,20 +19,35 @@ func languageCases(t npu.DType) []opCase {
 	add := npu.Attrs{"add": true, "eps": 1e-5}
 	list := []opCase{
 		{op: npu.Op{Kind: npu.Embedding, In: []npu.Desc{ids, npu.D(t, 11, 24)}, Out: []npu.Desc{x}}, fill: map[int]func(int) float64{0: some}},
-		{op: npu.Op{Kind: npu.EmbeddingBwd, Attrs: npu.Attrs{"rows": 11}, In: []npu.Desc{x, ids}, Out: []npu.Desc{table}}, fill: map[int]func(int) float64{1: some}, scale: 4},
+		{
+			op:    npu.Op{Kind: npu.EmbeddingBwd, Attrs: npu.Attrs{"rows": 11}, In: []npu.Desc{x, ids}, Out: []npu.Desc{table}},
+			fill:  map[int]func(int) float64{1: some},
+			scale: 4,
+		},
 		{op: npu.Op{Kind: npu.EmbeddingBwd, Attrs: npu.Attrs{"rows": 11, "add": true}, In: []npu.Desc{x, ids, table}, Out: []npu.Desc{table}},
 			fill: map[int]func(int) float64{1: some}, alias: map[int]int{0: 2}, scale: 4},
 		{op: npu.Op{Kind: npu.RMSNorm, Attrs: npu.Attrs{"eps": 1e-5}, In: []npu.Desc{x, w}, Out: []npu.Desc{x, rows}}, alias: map[int]int{0: 0}},
 		{op: npu.Op{Kind: npu.RMSNorm, Attrs: add, In: []npu.Desc{x, w, x}, Out: []npu.Desc{x, rows, x}}, alias: map[int]int{2: 2}},
-		{op: npu.Op{Kind: npu.RMSNormBwd, Attrs: add, In: []npu.Desc{x, x, w, rows, x}, Out: []npu.Desc{x, w}}, fill: map[int]func(int) float64{3: positive(9)}, alias: map[int]int{0: 4}, scale: 8},
+		{
+			op:    npu.Op{Kind: npu.RMSNormBwd, Attrs: add, In: []npu.Desc{x, x, w, rows, x}, Out: []npu.Desc{x, w}},
+			fill:  map[int]func(int) float64{3: positive(9)},
+			alias: map[int]int{0: 4},
+			scale: 8,
+		},
 		{op: npu.Op{Kind: npu.SwiGLU, In: []npu.Desc{x, x}, Out: []npu.Desc{x}}, alias: map[int]int{0: 0}},
 		{op: npu.Op{Kind: npu.SwiGLUBwd, In: []npu.Desc{x, x, x}, Out: []npu.Desc{x, x}}, alias: map[int]int{0: 1, 1: 2}, scale: 4},
 	}
 	for _, pairs := range []string{"half", "adjacent"} {
 		a := npu.Attrs{"theta": 1e4, "pairs": pairs}
 		at := npu.Attrs{"theta": 1e4, "pairs": pairs, "pos": true, "inverse": true}
-		list = append(list, opCase{op: npu.Op{Kind: npu.Rope, Attrs: a, In: []npu.Desc{h}, Out: []npu.Desc{h}}, alias: map[int]int{0: 0}},
-			opCase{op: npu.Op{Kind: npu.Rope, Attrs: at, In: []npu.Desc{h, pos}, Out: []npu.Desc{h}}, fill: map[int]func(int) float64{1: constant(3, 400, 0, 7, 8)}})
+		list = append(
+			list,
+			opCase{op: npu.Op{Kind: npu.Rope, Attrs: a, In: []npu.Desc{h}, Out: []npu.Desc{h}}, alias: map[int]int{0: 0}},
+			opCase{
+				op:   npu.Op{Kind: npu.Rope, Attrs: at, In: []npu.Desc{h, pos}, Out: []npu.Desc{h}},
+				fill: map[int]func(int) float64{1: constant(3, 400, 0, 7, 8)},
+			},
+		)
 	}
 	for i := range list {
 		list[i].impl = "c:"
@@ -61,7 +76,12 @@ func TestFewRowsChosen(t *testing.T) {
 		g := newRig(t, d)
 		for _, dt := range floatTypes {
 			for m, impl := range map[int]string{1: "c:fewrows:", 8: "c:fewrows:", 9: "dnnl:"} {
-				op := npu.Op{Kind: npu.MatMul, Attrs: npu.Attrs{"tb": true}, In: []npu.Desc{npu.D(dt, m, 50), npu.D(dt, 70, 50).With(npu.Any)}, Out: []npu.Desc{npu.D(dt, m, 70)}}
+				op := npu.Op{
+					Kind:  npu.MatMul,
+					Attrs: npu.Attrs{"tb": true},
+					In:    []npu.Desc{npu.D(dt, m, 50), npu.D(dt, 70, 50).With(npu.Any)},
+					Out:   []npu.Desc{npu.D(dt, m, 70)},
+				}
 				opCase{op: op, impl: impl, scale: math.Sqrt(50)}.check(t, g, uint64(m))
 			}
 		}

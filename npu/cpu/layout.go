@@ -2,10 +2,10 @@ package cpu
 
 import "github.com/gotrain/gotrain/npu"
 
-// Layouts of activations beside npu.Plain. Shapes stay logical, [N C H W].
+// Layouts of activations besides npu.Plain. Shapes stay logical, [N C H W].
 const (
 	// NHWC has channels innermost.
 	NHWC npu.Layout = "nhwc"
-	// NChw16c is N, C/16, H, W, 16 channels; used only where 16 divides C, so that there is no padding.
+	// NChw16c is N, C/16, H, W, 16 channels; used only where 16 divides C, so that no padding is needed.
 	NChw16c npu.Layout = "nChw16c"
 )

@@ -10,17 +10,16 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-// linearCEMaker computes cross-entropy and its linear layer together, by the library's products on tiles of the logits: some rows by some classes, small
-// enough for the second-level cache. What happens to a tile is in [kern.LinearCE].
+// linearCEMaker computes cross-entropy and its linear layer together, with the library's products on tiles of the logits: some rows by some classes, small
+// enough for the second-level cache. [kern.LinearCE] documents the work on a tile.
 //
-// The forward keeps nothing of a tile. The gradient with known lse makes each tile again. Both in one, which trains, makes it once and keeps
-// its exponentials, in the type of x, for all classes of the rows until their sum is known.
+// The forward kind keeps nothing of a tile. The gradient with known lse recomputes each tile. The combined kind, used in training, computes it once and
+// keeps its exponentials, in the type of x, for all classes of the rows until their sum is known.
 //
-// Without instructions for bf16 its products are float32: rows of x and a tile of w are copied to float32 before they are used, and the
-// exponentials are kept so.
+// Without bf16 instructions the products are float32: rows of x and a tile of w are copied to float32 before use, and the exponentials are kept in float32.
 var linearCEMaker = maker{choose: chooseLinearCE, build: buildLinearCE, widens: true}
 
-// Sizes of a tile, and how much memory the exponentials may take: more rows at a time mean fewer passes over dw, which is V·D.
+// Size of a tile, and the memory limit for the exponentials: more rows at a time mean fewer passes over dw, which is V·D.
 var (
 	ceRows = 1024
 	ceCols = 512
@@ -28,12 +27,12 @@ var (
 
 func (c *linearCE) budget() int64 { return max(64<<20, int64(c.v)*int64(c.dim)) }
 
-// linearCE builds the steps of one op.
+// linearCE builds the steps of an op.
 type linearCE struct {
 	d         *Device
 	kind      string
 	t         npu.DType // of x and w
-	p         npu.DType // of what the products take
+	p         npu.DType // of the products' operands
 	n, v, dim int
 	ignore    int
 	seq       *sequence
@@ -68,7 +67,7 @@ func chooseLinearCE(d *Device, op npu.Op) (npu.Op, error) {
 	if err != nil {
 		return op, err
 	}
-	// Both libraries have the products wherever they compute in the type at all.
+	// Both versions of the library have the products for every type that they compute in.
 	if c.product("logits", min(c.n, ceRows), min(c.v, ceCols), false); c.err != nil {
 		return op, c.err
 	}
@@ -93,14 +92,14 @@ func buildLinearCE(d *Device, op npu.Op) (body, error) {
 	return c.seq, c.err
 }
 
-// room takes intermediate memory.
+// room reserves intermediate memory.
 func (c *linearCE) room(elems int, t npu.DType) place {
 	p := place{arg: -1, off: c.seq.temp}
 	c.seq.temp += (int64(elems)*int64(t.Size()) + 63) &^ 63
 	return p
 }
 
-// at is an element of the tensor that begins at p.
+// at is the place of an element of the tensor that begins at p.
 func at(p place, elem int, t npu.DType) place {
 	if p.off >= 0 {
 		p.off += int64(elem) * int64(t.Size())
@@ -112,7 +111,7 @@ func (c *linearCE) kern(call *kern.Call, args ...place) {
 	c.seq.steps = append(c.seq.steps, step{body: kernBody{call}, args: args})
 }
 
-// matmul adds a step that is a product: "logits" x wᵀ, "dx" e w, "dw" eᵀ x.
+// matmul adds a product as a step: "logits" x wᵀ, "dx" e w, "dw" eᵀ x.
 func (c *linearCE) matmul(what string, rows, cols int, add bool, a, b, y place) {
 	if p := c.product(what, rows, cols, add); c.err == nil {
 		c.seq.steps = append(c.seq.steps, step{body: p, args: []place{a, b, y}})
@@ -157,14 +156,14 @@ func (c *linearCE) newProduct(what string, rows, cols int64, add bool) (*prim, e
 	return newPrim(pd, primArg{dnnl.ArgSrc, mds[0]}, primArg{dnnl.ArgWeights, mds[1]}, primArg{dnnl.ArgDst, mds[2]})
 }
 
-// each calls fn with parts of at most size.
+// each calls fn for parts of at most size elements.
 func each(n, size int, fn func(at, n int)) {
 	for i := 0; i < n; i += size {
 		fn(i, min(size, n-i))
 	}
 }
 
-// forward makes the steps of loss, count, lse, and of the gradients if grad.
+// forward adds the steps of loss, count and lse, and of the gradients if grad.
 func (c *linearCE) forward(grad bool) {
 	none := place{off: -1}
 	rows, cols := min(ceRows, c.n), min(ceCols, c.v)
@@ -210,7 +209,7 @@ func (c *linearCE) forward(grad bool) {
 	c.kern(kern.LinearCE{Type: c.p, Rows: c.n, Ignore: c.ignore}.Loss(), labels, loss, place{arg: out}, place{arg: out + 1})
 }
 
-// backward makes the steps of dx and dw where lse is known.
+// backward adds the steps of dx and dw with known lse.
 func (c *linearCE) backward() {
 	rows, cols := min(ceRows, c.n), min(ceCols, c.v)
 	x, w, labels, lse, dloss, dx, dw := place{arg: 0}, place{arg: 1}, place{arg: 2}, place{arg: 3}, place{arg: 4}, place{arg: 5}, place{arg: 6}
@@ -230,7 +229,7 @@ func (c *linearCE) backward() {
 	})
 }
 
-// wideRoom takes memory for rows of x or w in the type of the products, where that is not theirs.
+// wideRoom reserves memory for rows of x or w in the type of the products, if that differs from theirs.
 func (c *linearCE) wideRoom(rows int) place {
 	if c.p == c.t {
 		return place{off: -1}
@@ -238,7 +237,7 @@ func (c *linearCE) wideRoom(rows int) place {
 	return c.room(rows*c.dim, c.p)
 }
 
-// wide is where n rows of x or w, from row r on, are to be found in the type of the products: in temp after a step that converts them.
+// wide is the place of n rows of x or w, from row r on, in the type of the products: temp, after a step that converts them, if the types differ.
 func (c *linearCE) wide(m place, r, n int, temp place) place {
 	m = at(m, r*c.dim, c.t)
 	if c.p == c.t {
@@ -248,7 +247,7 @@ func (c *linearCE) wide(m place, r, n int, temp place) place {
 	return temp
 }
 
-// convert adds a step that writes elements in another type.
+// convert adds a step that converts elements to another type.
 func (c *linearCE) convert(from npu.DType, a place, to npu.DType, b place, elems int) {
 	call, ok := kern.Prepare(npu.Op{Kind: npu.Convert, In: []npu.Desc{npu.D(from, elems)}, Out: []npu.Desc{npu.D(to, elems)}})
 	if !ok {

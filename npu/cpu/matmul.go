@@ -11,7 +11,7 @@ import (
 
 var matmulMaker = maker{choose: chooseMatMul, build: buildMatMul}
 
-// matrix describes the last two dimensions of t as rows x cols, leading ones as one batch; transposed memory is told by strides.
+// matrix describes the last two dimensions of t as rows x cols, leading ones as one batch; strides express transposed memory.
 func (d *Device) matrix(t npu.Desc, transposed bool) (*dnnl.MD, error) {
 	dt, ok := dnnlTypes[t.DType]
 	n := len(t.Shape)
@@ -91,7 +91,7 @@ func buildMatMul(d *Device, op npu.Op) (body, error) {
 	return newPrim(pd, args...)
 }
 
-// allPlain gives every argument the plain layout.
+// allPlain sets the plain layout for every argument.
 func allPlain(op npu.Op) npu.Op {
 	for i := range op.In {
 		op.In[i].Layout = npu.Plain

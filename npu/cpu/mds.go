@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
 )
 
-// mdKey is what a layout token means something for.
+// mdKey identifies a tensor type for which a layout token is defined.
 type mdKey struct {
 	token npu.Layout
 	dtype npu.DType
@@ -20,7 +20,7 @@ type mdKey struct {
 
 var dnnlTypes = map[npu.DType]dnnl.DType{npu.F32: dnnl.F32, npu.BF16: dnnl.BF16, npu.F16: dnnl.F16, npu.I32: dnnl.S32, npu.I8: dnnl.S8, npu.U8: dnnl.U8}
 
-// dims is a shape for the library; a scalar has one element.
+// dims is a shape in the library's terms; a scalar has one element.
 func dims(s npu.Shape) []int64 {
 	if len(s) == 0 {
 		return []int64{1}
@@ -36,7 +36,7 @@ func isToken(l npu.Layout) bool {
 	return strings.HasPrefix(string(l), "w:") || strings.HasPrefix(string(l), "p:")
 }
 
-// md is the library's descriptor of a tensor, in the shape that the library sees it: grouped weights have five dimensions.
+// md is the library's descriptor of a tensor, in the library's shape: grouped weights have five dimensions.
 func (d *Device) md(t npu.Desc) (*dnnl.MD, error) {
 	dt, ok := dnnlTypes[t.DType]
 	if !ok {
@@ -55,8 +55,8 @@ func (d *Device) md(t npu.Desc) (*dnnl.MD, error) {
 	return d.tokenMD(t)
 }
 
-// tokenMD looks up what remember stored. Where the token is known for the shape in another dtype only, such as master weights that
-// shall lie as their bf16 copy does, the descriptor is made by the name of its layout.
+// tokenMD looks up what remember stored. If the token is known for the shape in another dtype only, such as for master weights laid out like their bf16
+// copy, the descriptor is made from the name of the layout.
 func (d *Device) tokenMD(t npu.Desc) (*dnnl.MD, error) {
 	d.mu.Lock()
 	m := d.mds[mdKey{t.Layout, t.DType, t.Shape.String()}]
@@ -81,10 +81,14 @@ func (d *Device) tokenMD(t npu.Desc) (*dnnl.MD, error) {
 			return m, nil
 		}
 	}
-	return nil, fmt.Errorf("layout %q is not known for %s\nhint: layouts are tokens of the device that made them; convert to plain before giving a tensor to another device", t.Layout, t.With(npu.Plain))
+	return nil, fmt.Errorf(
+		"layout %q is not known for %s\nhint: layouts are valid only on the device that made them; convert to plain before you move a tensor to another device",
+		t.Layout,
+		t.With(npu.Plain),
+	)
 }
 
-// remember makes the token mean m for tensors like t.
+// remember defines the token as m for tensors like t.
 func (d *Device) remember(token npu.Layout, t npu.Desc, m *dnnl.MD) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,17 +115,17 @@ func (d *Device) weightLayout(t npu.Desc, m *dnnl.MD, groups int) (npu.Layout, e
 // Bytes is the size of a tensor, with the padding of its layout.
 func (d *Device) Bytes(t npu.Desc) (int64, error) {
 	if t.DType.Size() == 0 {
-		return 0, fmt.Errorf("cpu: size of %s: no such dtype", t)
+		return 0, fmt.Errorf("cpu: size of %s: unknown dtype", t)
 	}
 	switch {
 	case t.Layout == npu.Any:
-		return 0, fmt.Errorf("cpu: size of %s: its layout is not chosen", t)
+		return 0, fmt.Errorf("cpu: size of %s: the layout is not chosen yet", t)
 	case t.Layout == npu.Plain || (t.Layout == NHWC && len(t.Shape) == 4):
 		return t.PlainBytes(), nil
 	case t.Layout == NChw16c && len(t.Shape) == 4:
 		return int64(t.Shape[0]) * int64((t.Shape[1]+15)/16*16) * int64(t.Shape[2]*t.Shape[3]) * int64(t.DType.Size()), nil
 	case d.lib == nil || !isToken(t.Layout):
-		return 0, fmt.Errorf("cpu: size of %s: no layout %q of this shape", t, t.Layout)
+		return 0, fmt.Errorf("cpu: size of %s: layout %q does not exist for this shape", t, t.Layout)
 	}
 	m, err := d.tokenMD(t)
 	if err != nil {
@@ -130,7 +134,7 @@ func (d *Device) Bytes(t npu.Desc) (int64, error) {
 	return m.Bytes(), nil
 }
 
-// notMine turns the library's "unsupported" into errNotMine, so that the next way is tried.
+// notMine turns the library's "unsupported" into errNotMine, so that the next maker is tried.
 func notMine(err error) error {
 	if errors.Is(err, dnnl.ErrUnsupported) {
 		return fmt.Errorf("%w: %w", errNotMine, err)

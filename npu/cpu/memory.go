@@ -15,7 +15,7 @@ import (
 
 const hugePage = 2 << 20
 
-// buffer is mapped memory, outside of Go's heap.
+// buffer is mapped memory outside Go's heap.
 type buffer struct {
 	mu     sync.Mutex
 	mapped []byte // nil after Free
@@ -23,9 +23,9 @@ type buffer struct {
 	touch  sync.WaitGroup // goroutines that touch the pages
 }
 
-// Alloc maps zeroed memory. From one huge page on it is aligned to huge pages and touched in the background by as many goroutines as the
-// device has threads: the first touch of a page costs up to ten times a copy (0.7 to 1.6 GB/s on a virtual machine), which would otherwise
-// fall into the first step, or into the start if Alloc waited for it; so it runs beside the compilation of kernels.
+// Alloc maps zeroed memory. A buffer of at least one huge page is aligned to huge pages and touched in the background by as many goroutines as the device
+// has threads: the first touch of a page costs up to ten times a copy (0.7 to 1.6 GB/s on a virtual machine). It overlaps with the compilation of kernels;
+// otherwise it would slow the first step, or the start if Alloc waited for it.
 func (d *Device) Alloc(bytes int64) (npu.Buffer, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
@@ -37,27 +37,28 @@ func (d *Device) Alloc(bytes int64) (npu.Buffer, error) {
 	if size >= hugePage {
 		size = (size+hugePage-1)/hugePage*hugePage + hugePage
 	}
-	// Touching more than there is would call the out-of-memory killer, which gives no chance to say why.
+	// Touching more memory than is available would trigger the out-of-memory killer, which leaves no chance to report the reason.
 	if free := here().available(); free > 0 && size > free {
-		return nil, fmt.Errorf("cpu: alloc of %d bytes: only %d MiB of memory are available\nhint: a smaller batch, or fewer ranks on this machine", bytes, free>>20)
+		return nil, fmt.Errorf("cpu: alloc of %d bytes: only %d MiB of memory are available\nhint: use a smaller batch, or fewer ranks on this machine",
+			bytes, free>>20)
 	}
 	m, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
-		return nil, fmt.Errorf("cpu: alloc of %d bytes: %w\nhint: a smaller batch, or fewer ranks on this machine", bytes, err)
+		return nil, fmt.Errorf("cpu: alloc of %d bytes: %w\nhint: use a smaller batch, or fewer ranks on this machine", bytes, err)
 	}
 	b := &buffer{mapped: m, mem: m[:bytes:bytes]}
 	if size >= hugePage {
 		skip := int(-uintptr(unsafe.Pointer(&m[0])) & (hugePage - 1))
 		whole := m[skip:][:size-hugePage]
-		_ = unix.Madvise(whole, unix.MADV_HUGEPAGE) // advice: without huge pages it only runs slower
+		_ = unix.Madvise(whole, unix.MADV_HUGEPAGE) // best effort: without huge pages it only runs slower
 		b.populate(whole, d.threads)
 		b.mem = whole[:bytes:bytes]
 	}
 	return b, nil
 }
 
-// populate starts to touch all pages. What is there already stays as it is, so the memory may be used meanwhile; and an error is not
-// lost, since the same page will fail for whoever uses it.
+// populate starts touching all pages. Present pages are unchanged, so the memory may be used meanwhile. An error is not lost, since the same page will fail
+// on its first use.
 func (b *buffer) populate(m []byte, threads int) {
 	pages := len(m) / hugePage
 	threads = max(1, min(threads, pages/16))
@@ -65,7 +66,7 @@ func (b *buffer) populate(m []byte, threads int) {
 		part := m[pages*i/threads*hugePage : pages*(i+1)/threads*hugePage]
 		b.touch.Go(func() {
 			for err := error(unix.EAGAIN); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR); {
-				err = unix.Madvise(part, unix.MADV_POPULATE_WRITE) // Linux 5.14; before that pages come when they are used
+				err = unix.Madvise(part, unix.MADV_POPULATE_WRITE) // Linux 5.14; older kernels add pages on first use
 			}
 		})
 	}
@@ -100,7 +101,7 @@ func span(p npu.Ptr, n int64) ([]byte, error) {
 		return nil, fmt.Errorf("memory of a device that the host cannot reach (%T)", p.Buf)
 	}
 	if p.Off < 0 || n < 0 || p.Off > int64(len(h)) || n > int64(len(h))-p.Off {
-		return nil, fmt.Errorf("bytes %d…%d lie outside a buffer of %d", p.Off, p.Off+n, len(h))
+		return nil, fmt.Errorf("bytes %d…%d are outside a buffer of %d bytes", p.Off, p.Off+n, len(h))
 	}
 	return h[p.Off : p.Off+n : p.Off+n], nil
 }

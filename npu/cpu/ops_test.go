@@ -81,7 +81,12 @@ func TestMatMul(t *testing.T) {
 						bs = []int{n, k}
 					}
 					shape := func(s []int) []int { return append(append([]int{}, lead...), s...) }
-					op := npu.Op{Kind: npu.MatMul, Attrs: a, In: []npu.Desc{npu.D(dt, shape(as)...), npu.D(dt, shape(bs)...)}, Out: []npu.Desc{npu.D(out, shape([]int{m, n})...)}}
+					op := npu.Op{
+						Kind:  npu.MatMul,
+						Attrs: a,
+						In:    []npu.Desc{npu.D(dt, shape(as)...), npu.D(dt, shape(bs)...)},
+						Out:   []npu.Desc{npu.D(out, shape([]int{m, n})...)},
+					}
 					if a.Bool("bias") {
 						op.In = append(op.In, npu.D(npu.F32, n))
 					}
@@ -190,7 +195,15 @@ func TestSoftmax(t *testing.T) {
 				// the input y of the gradient must be an output of the forward, or the identities do not hold
 				y := want(t, npu.Op{Kind: kind, In: []npu.Desc{x}, Out: []npu.Desc{x}}, [][]byte{tensor(x, normal(rand.New(rand.NewPCG(9, 9))))})[0]
 				bwd := map[string]string{npu.Softmax: npu.SoftmaxBwd, npu.LogSoftmax: npu.LogSoftmaxBwd}[kind]
-				opCase{op: npu.Op{Kind: bwd, In: []npu.Desc{x, x}, Out: []npu.Desc{x}}, scale: 4, fill: map[int]func(int) float64{1: func(i int) float64 { return get(y, i, dt) }}}.check(t, g, uint64(i))
+				opCase{
+					op:    npu.Op{Kind: bwd, In: []npu.Desc{x, x}, Out: []npu.Desc{x}},
+					scale: 4,
+					fill:  map[int]func(int) float64{1: func(i int) float64 { return get(y, i, dt) }},
+				}.check(
+					t,
+					g,
+					uint64(i),
+				)
 			}
 		}
 	})

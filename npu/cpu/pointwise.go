@@ -9,22 +9,23 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
 )
 
-// pointwiseMaker computes the gradients of 1x1 convolutions in nhwc as the matrix products that they are: dw = dyᵀ x and dx = dy w. The
-// library's matmul uses AMX far better than its gradient convolutions do: over ResNet50 in bf16, batch 16, oneDNN 2.6 takes 416 ms
-// for the gradients by weights instead of 745, and 249 instead of 396 by data (3.2: 529 for 671, 299 for 361; f32 gains 5-10 %).
-// With a stride, the pixels that take part are gathered before or scattered after the product.
+// pointwiseMaker computes the gradients of 1x1 convolutions in nhwc as matrix products: dw = dyᵀ x and dx = dy w. The library's matmul uses AMX far better
+// than its gradient convolutions: for ResNet50 in bf16, batch 16, oneDNN 2.6 takes 416 ms instead of 745 for the weight gradients, and 249 instead of 396
+// for the data gradients (3.2: 529 instead of 671, 299 instead of 361; f32 gains 5-10 %). With a stride, the pixels used are gathered before the product
+// or scattered after it.
 var pointwiseMaker = maker{choose: choosePointwise, build: buildPointwise}
 
-// pointwise says whether the rule applies to the op in nhwc.
+// pointwise reports whether the rule applies to the op in nhwc.
 func (c conv) pointwise() bool {
 	k := c.w.Shape
 	for i := range 2 {
-		// The library takes strides for overlapping where the last pixel of a row is not followed by a whole stride.
+		// The library considers strides overlapping if the last pixel of a row is not followed by a whole stride.
 		if c.y.Shape[2+i]*c.win.Stride[i] > c.x.Shape[2+i] {
 			return false
 		}
 	}
-	return c.kind != npu.Conv2D && k[2] == 1 && k[3] == 1 && c.groups == 1 && c.win.Pad == [4]int{} && !c.bias && c.x.Shape.Elems() > 0 && c.y.Shape.Elems() > 0
+	return c.kind != npu.Conv2D && k[2] == 1 && k[3] == 1 && c.groups == 1 && c.win.Pad == [4]int{} && !c.bias && c.x.Shape.Elems() > 0 &&
+		c.y.Shape.Elems() > 0
 }
 
 func (c conv) strided() bool { return c.win.Stride != [2]int{1, 1} }
@@ -51,7 +52,7 @@ func choosePointwise(d *Device, op npu.Op) (npu.Op, error) {
 	return op, err
 }
 
-// pointwisePD is the matrix product; lw is the layout of the weights by data, which the library may choose.
+// pointwisePD is the matrix product. lw is the layout of the weights for the data gradient; with Any the library chooses it.
 func (d *Device) pointwisePD(c conv, lw npu.Layout) (*dnnl.PD, error) {
 	t, tw := dnnlTypes[c.y.DType], dnnlTypes[c.w.DType]
 	if t == 0 || tw == 0 || c.x.DType != c.y.DType {
@@ -103,7 +104,7 @@ func (d *Device) pointwisePD(c conv, lw npu.Layout) (*dnnl.PD, error) {
 	return pd, notMine(err)
 }
 
-// pixelMDs describe the pixels of x that take part: where they lie in x, and packed.
+// pixelMDs describes the pixels of x that are used: in place, and packed.
 func (d *Device) pixelMDs(c conv) (in, packed *dnnl.MD, err error) {
 	s, t := dims(c.x.Shape), dnnlTypes[c.x.DType]
 	sub := []int64{s[0], s[1], int64(c.y.Shape[2]), int64(c.y.Shape[3])}
@@ -125,11 +126,16 @@ func buildPointwise(d *Device, op npu.Op) (body, error) {
 	if err != nil {
 		return nil, err
 	}
-	product, err := newPrim(pd, primArg{dnnl.ArgSrc, pd.MD(dnnl.SrcMD, 0)}, primArg{dnnl.ArgWeights, pd.MD(dnnl.WeightsMD, 0)}, primArg{dnnl.ArgDst, pd.MD(dnnl.DstMD, 0)})
+	product, err := newPrim(
+		pd,
+		primArg{dnnl.ArgSrc, pd.MD(dnnl.SrcMD, 0)},
+		primArg{dnnl.ArgWeights, pd.MD(dnnl.WeightsMD, 0)},
+		primArg{dnnl.ArgDst, pd.MD(dnnl.DstMD, 0)},
+	)
 	if err != nil {
 		return nil, err
 	}
-	// In the op's order: x dy dw by weights, dy w dx by data.
+	// Arguments in the op's order: x dy dw for weights, dy w dx for data.
 	byWeights := op.Kind == npu.Conv2DBwdWeights
 	if !c.strided() {
 		if byWeights {

@@ -14,7 +14,7 @@ var poolMaker = maker{choose: choosePool, build: buildPool}
 
 func isPoolBwd(kind string) bool { return kind == npu.MaxPoolBwd || kind == npu.AvgPoolBwd }
 
-// bigDescs are x and y of a pooling op, gradients where the kind is backward.
+// bigDescs returns x and y of a pooling op, or their gradients for a backward kind.
 func bigDescs(op npu.Op) (x, y *npu.Desc) {
 	if isPoolBwd(op.Kind) {
 		return &op.Out[0], &op.In[0]
@@ -22,7 +22,7 @@ func bigDescs(op npu.Op) (x, y *npu.Desc) {
 	return &op.In[0], &op.Out[0]
 }
 
-// poolPD asks for the primitive with x and y in layout l; index is the descriptor of maxpool's workspace.
+// poolPD requests the primitive with x and y in layout l; index is the descriptor of maxpool's workspace.
 func (d *Device) poolPD(op npu.Op, l npu.Layout) (pd *dnnl.PD, index *dnnl.MD, err error) {
 	x, y := bigDescs(op)
 	p := dnnl.Pool{Threads: d.threads, Alg: dnnl.PoolAvgExclude}
@@ -36,7 +36,7 @@ func (d *Device) poolPD(op npu.Op, l npu.Layout) (pd *dnnl.PD, index *dnnl.MD, e
 		p.Alg = dnnl.PoolAvgInclude
 	}
 	for i := range 2 {
-		// A window that lies in the padding alone has no value in the library's average, and no index in its maximum.
+		// A window entirely within the padding has no value in the library's average, and no index in its maximum.
 		if reach := (p.Kernel[i]-1)*p.Dilation[i] + 1; p.Pad[i] >= reach || p.Pad[2+i] >= reach || p.Kernel[i]*p.Dilation[i] > 1<<15 {
 			return nil, nil, errNotMine
 		}
@@ -63,7 +63,7 @@ func (d *Device) poolPD(op npu.Op, l npu.Layout) (pd *dnnl.PD, index *dnnl.MD, e
 	return pd, index, nil
 }
 
-// indexLayout is the token of maxpool's workspace: it names the layout of the activations, as the gradient must have the same.
+// indexLayout is the token of maxpool's workspace. It names the layout of the activations because the gradient must use the same.
 func (d *Device) indexLayout(t npu.Desc, l npu.Layout, index *dnnl.MD) npu.Layout {
 	name := string(l)
 	if l == npu.Plain {
@@ -75,14 +75,14 @@ func (d *Device) indexLayout(t npu.Desc, l npu.Layout, index *dnnl.MD) npu.Layou
 	return token
 }
 
-// poolLayouts lists layouts of the activations to try. The index of a maximum tells the one; else the layout that comes in, if it is a fast one.
+// poolLayouts lists the layouts of the activations to try: the one named by maxpool's index, otherwise the input's layout first if it is a fast one.
 func (d *Device) poolLayouts(op npu.Op) []npu.Layout {
 	x, _ := bigDescs(op)
 	if op.Kind == npu.MaxPoolBwd && op.In[1].Layout != npu.Any {
 		name, _, ok := strings.Cut(strings.TrimPrefix(string(op.In[1].Layout), "p:"), ":")
 		switch {
 		case !ok:
-			return nil // plain indices: not the library's
+			return nil // plain indices are not from the library
 		case name == "nchw":
 			return []npu.Layout{npu.Plain}
 		}
@@ -128,7 +128,8 @@ func choosePool(d *Device, op npu.Op) (npu.Op, error) {
 
 func buildPool(d *Device, op npu.Op) (body, error) {
 	x, y := bigDescs(op)
-	if x.Layout != y.Layout || (op.Kind == npu.MaxPoolBwd && !isToken(op.In[1].Layout)) || (op.Kind == npu.MaxPool && len(op.Out) > 1 && !isToken(op.Out[1].Layout)) {
+	if x.Layout != y.Layout || (op.Kind == npu.MaxPoolBwd && !isToken(op.In[1].Layout)) ||
+		(op.Kind == npu.MaxPool && len(op.Out) > 1 && !isToken(op.Out[1].Layout)) {
 		return nil, errNotMine
 	}
 	pd, index, err := d.poolPD(op, x.Layout)

@@ -10,15 +10,15 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
 )
 
-// prim is a body that is one primitive of the library.
+// prim is a body that consists of one primitive of the library.
 type prim struct {
 	code    *dnnl.Prim
 	args    []primArg // one for each argument of the op
 	scratch *dnnl.MD  // nil if none
-	spill   int64     // workspace for outputs that nobody wants, behind the scratch memory
+	spill   int64     // workspace for unused outputs, after the scratch memory
 }
 
-// primArg says what an argument of the op is to the primitive. id 0: the primitive has no such argument.
+// primArg maps an argument of the op to one of the primitive. id 0: the primitive does not have it.
 type primArg struct {
 	id int
 	md *dnnl.MD
@@ -55,7 +55,7 @@ func (p *prim) bind(ptrs []unsafe.Pointer, ws unsafe.Pointer) (runner, error) {
 			continue
 		}
 		at := ptrs[i]
-		if at == nil { // wanted by the primitive, not by the caller
+		if at == nil { // required by the primitive, unused by the caller
 			if p.spill < a.md.Bytes() {
 				return nil, fmt.Errorf("argument %d has no memory", i)
 			}
@@ -80,7 +80,7 @@ func (r *primRun) command() (fn, self unsafe.Pointer) { return r.exec.Command() 
 func (r *primRun) fault(status int) error             { return r.exec.Status(status) }
 func (r *primRun) run() error                         { panic("cpu: a primitive runs as a command") }
 
-// rank orders implementations: 2 generated code, 1 by way of gemm, 0 the library's plain loops.
+// rank orders implementations: 2 generated code, 1 gemm-based, 0 the library's plain loops.
 func rank(pd *dnnl.PD) int {
 	switch name := pd.Impl(); {
 	case strings.Contains(name, "ref"):

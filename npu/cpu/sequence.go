@@ -19,21 +19,21 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
 )
 
-// sequence is a body of several primitives that run one after another, with intermediate memory in the workspace.
+// sequence is a body of several steps that run one after another, with intermediate memory in the workspace.
 type sequence struct {
 	steps []step
-	temp  int64 // bytes of intermediate memory at the begin of the workspace
+	temp  int64 // bytes of intermediate memory at the start of the workspace
 }
 
-// step is a body (a primitive, a kernel of package kern), or a command of this package.
+// step is a body (such as a primitive or a kernel of package kern), or a command of this package.
 type step struct {
 	body body
 	args []place // one for each of the body's arguments
-	// make gives the command where there is no body: a function, and its argument from malloc, which the launch will free.
+	// make returns the command if body is nil: a function, and its malloc'ed argument, which the launch frees.
 	make func(args []unsafe.Pointer, ws unsafe.Pointer) (fn, self unsafe.Pointer)
 }
 
-// place is an argument of the op, or intermediate memory at an offset; nowhere where off is negative.
+// place is an offset into an argument of the op or into intermediate memory; a negative offset means none.
 type place struct {
 	arg int // -1: intermediate
 	off int64
@@ -46,7 +46,7 @@ func (p place) in(args []unsafe.Pointer, ws unsafe.Pointer) unsafe.Pointer {
 	case p.arg < 0:
 		return unsafe.Add(ws, p.off)
 	}
-	if args[p.arg] == nil { // an output that nobody wants
+	if args[p.arg] == nil { // an unused output
 		return nil
 	}
 	return unsafe.Add(args[p.arg], p.off)
@@ -56,7 +56,7 @@ func (s *sequence) impl() string {
 	return "dnnl:" + strings.Join(s.products(), "+")
 }
 
-// products names the library's implementations, each once.
+// products lists the library's implementations, each once.
 func (s *sequence) products() []string {
 	var names []string
 	for _, st := range s.steps {
@@ -76,7 +76,7 @@ func (s *sequence) products() []string {
 	return names
 }
 
-// workspace is the intermediate memory, and behind it the scratch memory that the steps share.
+// workspace is the intermediate memory, followed by the scratch memory that the steps share.
 func (s *sequence) workspace() int64 {
 	scratch := int64(0)
 	for _, st := range s.steps {
@@ -87,7 +87,7 @@ func (s *sequence) workspace() int64 {
 	return s.temp + scratch
 }
 
-// bind fixes the memory of every step.
+// bind fixes the memory of each step.
 func (s *sequence) bind(args []unsafe.Pointer, ws unsafe.Pointer) (runner, error) {
 	r := &sequenceRun{}
 	n := len(s.steps)

@@ -8,16 +8,16 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// muchWork is how many multiplications are too many for plain loops, which do some 10⁹ in a second where a kernel does 50·10⁹.
+// muchWork is the number of multiplications from which plain loops are too slow: they do about 10⁹ per second, a kernel 50·10⁹.
 const muchWork = 1e7
 
-// plainLoops says whether the op is large and the implementation one of the library's or of Go's reference.
+// plainLoops reports whether the op is large and executed by a reference implementation, the library's or Go's.
 func plainLoops(op npu.Op, impl string) bool {
 	slow := strings.HasPrefix(impl, "go:") || strings.HasPrefix(impl, "dnnl:") && strings.Contains(impl, "ref")
 	return slow && multiplications(op) >= muchWork
 }
 
-// multiplications is how many an op has, for the kinds that consist of them; else 0.
+// multiplications counts an op's multiplications for the kinds that mainly consist of them; 0 for others.
 func multiplications(op npu.Op) float64 {
 	elems := func(d npu.Desc) float64 { return float64(d.Shape.Elems()) }
 	per := func(d npu.Desc) float64 { return elems(d) / float64(max(1, d.Shape[0])) }

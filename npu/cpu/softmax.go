@@ -9,7 +9,7 @@ import (
 
 var softmaxMaker = maker{choose: chooseSoftmax, build: buildSoftmax}
 
-// rows describes a tensor as rows of its last axis.
+// rows describes a tensor as rows along its last axis.
 func (d *Device) rows(t npu.Desc) (*dnnl.MD, error) {
 	dt, ok := dnnlTypes[t.DType]
 	if !ok || len(t.Shape) == 0 || t.Shape.Elems() == 0 {

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	queueLen = 1024 // tasks; a full queue makes the caller wait
-	chunkLen = 256  // commands of one C call
+	queueLen = 1024 // tasks; a full queue blocks the caller
+	chunkLen = 256  // commands in one C call
 )
 
 // stream is an OS thread with a queue.
@@ -33,16 +33,16 @@ type stream struct {
 	*queue.Worker[task]
 	dev     *Device
 	threads int
-	compute bool         // has the device's threads
+	compute bool         // owns the device's threads
 	born    int64        // CLOCK_MONOTONIC, ns
-	dnn     *dnnl.Stream // nil without the library
+	dnn     *dnnl.Stream // nil without oneDNN
 
 	commands *[chunkLen]C.gt_command // C memory
 	times    *[chunkLen]C.gt_time    // C memory
-	status   *C.int                  // C memory: a Go variable would be allocated at each call
-	skip     *uint32                 // C memory, for gt_run looks at it between kernels; 1: see Skip
+	status   *C.int                  // C memory: a Go variable would be allocated for each call
+	skip     *uint32                 // C memory, because gt_run reads it between kernels; 1: see Skip
 
-	skipMu sync.Mutex // guards skip between Skip and the end of the thread
+	skipMu sync.Mutex // guards skip against Skip after the end of the thread
 }
 
 // task is one entry of the queue, a value so that enqueueing allocates nothing.
@@ -65,12 +65,12 @@ const (
 	taskWait
 )
 
-// always says whether a task runs after an error too.
+// always reports whether a task runs even after an error.
 func (t task) always() bool { return t.kind == taskRecord || t.kind == taskWait }
 
 var _ npu.Stream = (*stream)(nil)
 
-// NewStream starts a thread. The first stream has all threads of the device, later ones have one.
+// NewStream starts a thread. The first stream has all threads of the device, later ones have one each.
 func (d *Device) NewStream(name string) (npu.Stream, error) {
 	s := &stream{dev: d, threads: 1, born: int64(C.gt_now()), Worker: queue.New("cpu", name, queueLen, task.always)}
 	if d.lib != nil {
@@ -97,7 +97,7 @@ func (d *Device) NewStream(name string) (npu.Stream, error) {
 	return s, nil
 }
 
-// adopt makes s a stream of the device, and its compute stream if it has none.
+// adopt registers s with the device, as its compute stream if it has none yet.
 func (d *Device) adopt(s *stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *stream) loop(started chan<- error) {
 	s.drop()
 }
 
-// drop frees what the thread used, once it is over.
+// drop frees the thread's resources when it ends.
 func (s *stream) drop() {
 	if s.dnn != nil {
 		s.dnn.Close()
@@ -230,7 +230,7 @@ func (s *stream) Record(e npu.Event) error {
 	n := ev.Next()
 	err := s.Post(task{kind: taskRecord, ev: ev, n: n})
 	if err != nil {
-		ev.Reach(n, err) // nobody else will
+		ev.Reach(n, err) // the task will not
 	}
 	return err
 }
@@ -243,7 +243,7 @@ func (s *stream) Wait(e npu.Event) error {
 	return s.Post(task{kind: taskWait, ev: ev, n: ev.Latest()})
 }
 
-// Skip sets the flag that the thread looks at between kernels.
+// Skip sets the flag that the thread checks between kernels.
 func (s *stream) Skip(on bool) {
 	s.skipMu.Lock()
 	defer s.skipMu.Unlock()
@@ -256,5 +256,5 @@ func (s *stream) Skip(on bool) {
 	}
 }
 
-// skips is for the thread itself.
+// skips is for the thread's own use.
 func (s *stream) skips() bool { return atomic.LoadUint32(s.skip) != 0 }

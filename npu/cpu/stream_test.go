@@ -154,7 +154,11 @@ func must[T any](v T, err error) func(testing.TB) T {
 
 func TestDelayedErrors(t *testing.T) {
 	g := newRig(t, testDevice(t))
-	op := npu.Op{Kind: npu.CrossEntropy, In: []npu.Desc{npu.D(npu.F32, 4, 10), npu.D(npu.I32, 4)}, Out: []npu.Desc{npu.D(npu.F32), npu.D(npu.F32), npu.D(npu.F32, 4)}}
+	op := npu.Op{
+		Kind: npu.CrossEntropy,
+		In:   []npu.Desc{npu.D(npu.F32, 4, 10), npu.D(npu.I32, 4)},
+		Out:  []npu.Desc{npu.D(npu.F32), npu.D(npu.F32), npu.D(npu.F32, 4)},
+	}
 	op = must(g.d.Choose(op))(t)
 	k := must(g.d.Compile(op))(t)
 	labels := g.alloc(16)

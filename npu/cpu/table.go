@@ -4,7 +4,7 @@ package cpu
 
 import "github.com/gotrain/gotrain/npu"
 
-// dnnlMakers are the kinds that the library executes.
+// dnnlMakers lists the kinds that the library executes.
 var dnnlMakers = map[string]maker{
 	npu.Conv2D: convMaker, npu.Conv2DBwdData: convMaker, npu.Conv2DBwdWeights: convMaker,
 	npu.MatMul: matmulMaker, npu.LinearCrossEntropy: linearCEMaker, npu.LinearCrossEntropyBwd: linearCEMaker, npu.LinearCrossEntropyGrad: linearCEMaker,
@@ -13,7 +13,7 @@ var dnnlMakers = map[string]maker{
 	npu.Softmax: softmaxMaker, npu.SoftmaxBwd: softmaxMaker, npu.LogSoftmax: softmaxMaker, npu.LogSoftmaxBwd: softmaxMaker,
 }
 
-// makers are the ways to execute a kind, best first. Package kern has only what it does better than the library.
+// makers lists the ways to execute a kind, best first. Package kern has only kernels that beat the library's.
 func (d *Device) makers(kind string) []maker {
 	list := []maker{kernMaker}
 	m, ok := dnnlMakers[kind]

@@ -10,16 +10,16 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-// Where the processor has no instructions for bf16, or the library no code for an op, tensors stay bf16 in memory and the library computes in
-// float32: what goes in is copied to float32, what comes out is rounded.
+// If the processor lacks bf16 instructions, or the library has no bf16 code for an op, tensors stay bf16 in memory and the library computes in float32:
+// inputs are copied to float32, and outputs are rounded.
 
-// hasBF16 says whether the processor multiplies bf16: without the instructions the library has no kernels for it (AVX2), or some that emulate
-// them at a fifth of the speed of float32 (AVX-512).
+// hasBF16 reports whether the processor multiplies bf16. Without the instructions the library has no bf16 kernels (AVX2), or emulates them at a fifth of
+// the speed of float32 (AVX-512).
 func (d *Device) hasBF16() bool {
 	return strings.Contains(d.isa, "bf16") || strings.Contains(d.isa, "amx") || strings.Contains(d.isa, "fp16")
 }
 
-// inBF16 says whether bf16 is among the op's arguments.
+// inBF16 reports whether an argument of the op is bf16.
 func inBF16(op npu.Op) bool {
 	for i := range len(op.In) + len(op.Out) {
 		if t, _ := arg(op, i); t.DType == npu.BF16 {
@@ -29,10 +29,10 @@ func inBF16(op npu.Op) bool {
 	return false
 }
 
-// wideDesc is t in float32, in the layout of t.
+// wideDesc is t in float32, in the same layout.
 func wideDesc(t npu.Desc) npu.Desc { return t.As(npu.F32).With(t.Layout) }
 
-// inF32 is the op with float32 for bf16.
+// inF32 is the op with float32 in place of bf16.
 func inF32(op npu.Op) npu.Op {
 	op = op.Clone()
 	for _, list := range [][]npu.Desc{op.In, op.Out} {
@@ -49,7 +49,7 @@ func inF32(op npu.Op) npu.Op {
 	return op
 }
 
-// native is m for types in which the processor computes.
+// native is m for the types that the processor computes in.
 func native(m maker) maker {
 	takes := func(d *Device, op npu.Op) bool { return d.hasBF16() || !inBF16(op) }
 	return maker{
@@ -68,7 +68,7 @@ func native(m maker) maker {
 	}
 }
 
-// widened executes ops in bf16 as m does in float32.
+// widened executes bf16 ops as m does in float32.
 func widened(m maker) maker {
 	return maker{
 		choose: func(d *Device, op npu.Op) (npu.Op, error) {
@@ -100,7 +100,7 @@ func widened(m maker) maker {
 	}
 }
 
-// widen puts conversions around b, a body of op in float32.
+// widen adds conversions around b, a body of op in float32. All inputs are copied before b runs and outputs are written after it, so arguments may alias.
 func (d *Device) widen(op npu.Op, b body) (body, error) {
 	seq := &sequence{}
 	run := step{body: b}
@@ -124,7 +124,7 @@ func (d *Device) widen(op npu.Op, b body) (body, error) {
 			return nil, err
 		}
 		if wide != 2*bytes {
-			return nil, fmt.Errorf("%w: %s takes %d bytes, and %d in f32", errNotMine, t, bytes, wide)
+			return nil, fmt.Errorf("%w: %s has %d bytes, and %d in f32", errNotMine, t, bytes, wide)
 		}
 		temp := place{arg: -1, off: seq.temp}
 		seq.temp += (wide + 63) &^ 63
@@ -139,7 +139,7 @@ func (d *Device) widen(op npu.Op, b body) (body, error) {
 	return seq, nil
 }
 
-// convertStep converts elements one by one.
+// convertStep converts elements from one type to another.
 func (d *Device) convertStep(elems int, from npu.DType, a place, to npu.DType, b place) step {
 	op := npu.Op{Kind: npu.Convert, Attrs: npu.Attrs{"dtype": to.String()}, In: []npu.Desc{npu.D(from, elems)}, Out: []npu.Desc{npu.D(to, elems)}}
 	call, ok := kern.Prepare(op)

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Event counts its Records: so many were enqueued, and one of them was the last to be reached. It counts as reached until it is recorded.
+// Event counts its Records: want have been enqueued, and the one numbered got is the latest one reached. It counts as reached until it is recorded.
 type Event struct {
 	family string
 	opened time.Time // of the device
 
 	mu   sync.Mutex
-	cond sync.Cond // got grew, or a waiter's context ended
+	cond sync.Cond // signals that got grew, or that a waiter's context ended
 	want uint64
 	got  uint64
 	at   time.Duration
 	err  error // of the stream that reached it
 }
 
-// Init prepares an event of a device that was opened then.
+// Init prepares an event of a device that was opened at the given time.
 func (e *Event) Init(family string, opened time.Time) {
 	e.family, e.opened = family, opened
 	e.cond.L = &e.mu
@@ -51,7 +51,7 @@ func (e *Event) Reach(n uint64, err error) {
 	e.cond.Broadcast()
 }
 
-// Await blocks until Record number n is reached, and returns the error that its stream had then.
+// Await blocks until Record number n is reached, and returns its stream's error at that point.
 func (e *Event) Await(ctx context.Context, n uint64) error {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {
@@ -72,7 +72,7 @@ func (e *Event) Await(ctx context.Context, n uint64) error {
 	return e.err
 }
 
-// Done says whether the latest Record is reached.
+// Done reports whether the latest Record has been reached.
 func (e *Event) Done() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +82,7 @@ func (e *Event) Done() bool {
 // Sync waits for the latest Record.
 func (e *Event) Sync(ctx context.Context) error { return e.Await(ctx, e.Latest()) }
 
-// At is when the last Record was reached, since the device was opened.
+// At is the time since the device was opened at which the last Record was reached.
 func (e *Event) At() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,17 +12,17 @@ var attentionKinds = map[string]spec{
 	npu.AttentionCached: {checkAttentionCached, runAttentionCached},
 }
 
-// heads checks inputs q [B S H D], and k and v [B T G D] after it, G a divisor of H.
+// heads checks inputs q [B S H D], then k and v [B T G D], with G a divisor of H.
 func (c *checker) heads(q int) bool {
 	if !c.floats(q, q+1, q+2) || !c.rank(q, 4) || !c.rank(q+1, 4) || !c.shape(q+2, c.in(q+1)...) {
 		return false
 	}
 	x, k := c.in(q), c.in(q+1)
 	if x[0] != k[0] || x[3] != k[3] || k[2] < 1 || x[2]%k[2] != 0 {
-		return c.fail("q %v and k %v want [B S H D] and [B T G D] with G a divisor of H", x, k)
+		return c.fail("q %v and k %v must be [B S H D] and [B T G D] with G a divisor of H", x, k)
 	}
 	if s := c.op.Attrs.Float("scale", 0); !(s > 0) {
-		return c.fail("attribute scale is %v, wants a number above 0", c.op.Attrs["scale"])
+		return c.fail("attribute scale is %v, must be above 0", c.op.Attrs["scale"])
 	}
 	return true
 }
@@ -37,7 +37,7 @@ func (c *checker) sights(q, seg int) bool {
 		return true
 	}
 	if t != x[1] {
-		return c.fail("segments want as many keys as queries, has %d and %d", t, x[1])
+		return c.fail("segments require as many keys as queries, not %d and %d", t, x[1])
 	}
 	return c.isType(seg, npu.I32) && c.shape(seg, x[0], x[1])
 }
@@ -65,7 +65,7 @@ func checkAttentionCached(c *checker) {
 	}
 }
 
-// heads are q, k, v of one attention, with what tells which query sees which key.
+// heads are q, k, v of one attention, and the rule for which query sees which key.
 type heads struct {
 	b, s, t, h, g, d int
 	q, k, v          []float64
@@ -89,7 +89,7 @@ func (c *call) seen(a heads, seg int) func(b, s, t int) bool {
 	}
 }
 
-// query and key are where head h of a query, and the key head that it reads, begin.
+// query and key return where head h of a query, and the key head that it reads, begin.
 func (a heads) query(b, s, h int) int { return ((b*a.s+s)*a.h + h) * a.d }
 func (a heads) key(b, t, h int) int   { return ((b*a.t+t)*a.g + h/(a.h/a.g)) * a.d }
 
@@ -112,7 +112,7 @@ func dot(x, y []float64) float64 {
 	return sum
 }
 
-// attend is the forward pass. A query that sees nothing keeps the zeros that o begins with.
+// attend is the forward pass. A query that sees nothing keeps the initial zeros of o.
 func (c *call) attend(a heads, o, lse []float64) {
 	c.parallel(a.b*a.h, func(i int) {
 		b, h, row := i/a.h, i%a.h, make([]float64, a.t)
@@ -151,7 +151,7 @@ func runAttentionCached(c *call) error {
 	return nil
 }
 
-// runAttentionBwd goes over key heads, whose gradients are sums over all the query heads that read them. With p the probabilities:
+// runAttentionBwd iterates over key heads, whose gradients are sums over all the query heads that read them. With p the probabilities:
 // dv = Σ p·do, ds = p·(do·v - do·o)·scale, dq = Σ ds·k, dk = Σ ds·q.
 func runAttentionBwd(c *call) error {
 	a := c.heads(1)

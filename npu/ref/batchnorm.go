@@ -12,19 +12,19 @@ var batchNormKinds = map[string]spec{
 	npu.BatchNormBwd:   {checkBatchNormBwd, runBatchNormBwd},
 }
 
-// channels checks x [N C …] and gives C.
+// channels checks x [N C …] and returns C.
 func (c *checker) channels(i int) (int, bool) {
 	x := c.in(i)
 	if len(x) < 2 {
-		return 0, c.fail("input %d is %v, wants [N C …]", i, x)
+		return 0, c.fail("input %d is %v, must be [N C …]", i, x)
 	}
 	return x[1], true
 }
 
-// moreThanOne wants several values per channel: one has no variance.
+// moreThanOne requires several values per channel: a single one has no variance.
 func (c *checker) moreThanOne(x npu.Shape) bool {
 	if x[1] == 0 || x.Elems()/int64(x[1]) < 2 {
-		return c.fail("training wants more than one value per channel, x is %v", x)
+		return c.fail("training requires more than one value per channel, x is %v", x)
 	}
 	return true
 }
@@ -77,7 +77,7 @@ func checkBatchNormBwd(c *checker) {
 	}
 }
 
-// planes calls its argument with the range of each plane of one channel, in a fixed order.
+// planes calls its argument with the range of each plane of a channel, in a fixed order.
 type planes func(f func(lo, hi int))
 
 // eachChannel runs fn for every channel in parallel.

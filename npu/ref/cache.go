@@ -21,7 +21,7 @@ func checkCacheWrite(c *checker) {
 	}
 }
 
-// runCacheWrite works on bytes: the cache is large, mostly stays as it is, and is the same memory before and after where the plan runs it.
+// runCacheWrite works on bytes: the cache is large, mostly unchanged, and bound in place by the plan.
 func runCacheWrite(c *call) error {
 	cs, xs := c.op.In[0].Shape, c.op.In[1].Shape
 	n, t, row := xs[1], cs[1], cs[2]*cs[3]
@@ -42,7 +42,7 @@ func runCacheWrite(c *call) error {
 	}
 	x := c.in(1)
 	copy(dst, c.rawIn(0)[:c.op.In[0].PlainBytes()])
-	for i, p := range pos { // in order: of two rows with one position the later one stays
+	for i, p := range pos { // in order: of two rows with one position the later one wins
 		if p >= 0 {
 			store(dst, (i/n*t+p)*row, x[i*row:][:row], c.op.Out[0].DType)
 		}

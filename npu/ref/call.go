@@ -8,8 +8,8 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// call is one execution of an op. Kernels read inputs with in and fill outputs with out, both in float64; store writes the outputs
-// back at the end, so that an output may share memory with an input.
+// call is one execution of an op. Kernels read inputs with in and fill outputs with out, both in float64. store writes the outputs back at the end, so
+// that an output may share memory with an input.
 type call struct {
 	op      npu.Op
 	args    [][]byte
@@ -36,7 +36,7 @@ func (c *call) out(i int) []float64 {
 	return c.outs[i]
 }
 
-// optOut is out, or throw-away memory of n elements where the op has no such output.
+// optOut is out, or throw-away memory of n elements if the op does not have the output.
 func (c *call) optOut(i, n int) []float64 {
 	if i < len(c.outs) {
 		return c.out(i)
@@ -59,7 +59,7 @@ func (c *call) store() {
 	}
 }
 
-// Scratch memory is pooled: a training step on this device would otherwise make the collector's work the larger part.
+// Scratch memory is pooled: otherwise garbage collection would take most of a training step on this device.
 var pool sync.Pool
 
 func (c *call) scratch(n int) []float64 {
@@ -80,7 +80,7 @@ func (c *call) release() {
 	c.taken, c.outs = nil, nil
 }
 
-// parallel calls fn for 0…n-1 from several goroutines. Items must be independent: an item's result never depends on who runs it.
+// parallel calls fn for 0…n-1 from several goroutines. Items must be independent: an item's result never depends on the goroutine that runs it.
 func (c *call) parallel(n int, fn func(i int)) {
 	workers := c.threads
 	if workers <= 0 {

@@ -8,10 +8,10 @@ var convKinds = map[string]spec{
 	npu.Conv2DBwdWeights: {checkConvBwdWeights, runConvBwdWeights},
 }
 
-// window is how a kernel slides over one axis: output position p and tap k meet input position p*stride + k*dilation - pad.
+// window describes how a kernel slides along one axis: output position p and tap k read input position p*stride + k*dilation - pad.
 type window struct{ in, out, kernel, stride, dilation, pad int }
 
-// span gives the output positions lo…hi-1 for which tap k lies inside the input, and the input position of output position 0.
+// span returns the output positions lo…hi-1 for which tap k is inside the input, and the input position of output position 0.
 func (w window) span(k int) (lo, hi, origin int) {
 	origin = k*w.dilation - w.pad
 	if origin < 0 {
@@ -23,7 +23,7 @@ func (w window) span(k int) (lo, hi, origin int) {
 	return min(lo, hi), hi, origin
 }
 
-// extent is the number of output positions, or ≤ 0 where the kernel does not fit.
+// extent is the number of output positions, or ≤ 0 if the kernel does not fit.
 func extent(in, kernel, stride, dilation, padBefore, padAfter int) int {
 	span := in + padBefore + padAfter - (kernel-1)*dilation - 1
 	if span < 0 {
@@ -38,7 +38,7 @@ func geometry(a npu.Attrs, x npu.Shape, kh, kw, oh, ow int) (v, h window) {
 	return window{x[2], oh, kh, s[0], d[0], p[0]}, window{x[3], ow, kw, s[1], d[1], p[1]}
 }
 
-// slide checks the attributes of a sliding kernel and gives the output's extents.
+// slide checks the attributes of a sliding kernel and returns the output's extents.
 func (c *checker) slide(x npu.Shape, kh, kw int) (oh, ow int, ok bool) {
 	s, p, d := c.ints("stride", []int{1, 1}, 1), c.ints("pad", []int{0, 0, 0, 0}, 0), c.ints("dilation", []int{1, 1}, 1)
 	if c.err != nil {
@@ -46,19 +46,19 @@ func (c *checker) slide(x npu.Shape, kh, kw int) (oh, ow int, ok bool) {
 	}
 	oh, ow = extent(x[2], kh, s[0], d[0], p[0], p[2]), extent(x[3], kw, s[1], d[1], p[1], p[3])
 	if oh <= 0 || ow <= 0 {
-		return 0, 0, c.fail("kernel %dx%d does not fit into %v", kh, kw, x)
+		return 0, 0, c.fail("kernel %dx%d does not fit in %v", kh, kw, x)
 	}
 	return oh, ow, true
 }
 
-// conv checks x, w and the attributes against each other and gives y's shape.
+// conv checks x, w and the attributes for consistency and returns y's shape.
 func (c *checker) conv(x, w npu.Shape) (npu.Shape, bool) {
 	if len(x) != 4 || len(w) != 4 {
-		return nil, c.fail("x %v and w %v want 4 dimensions", x, w)
+		return nil, c.fail("x %v and w %v must have 4 dimensions", x, w)
 	}
 	g := c.op.Attrs.Int("groups", 1)
 	if g < 1 || x[1] != w[1]*g || w[0]%g != 0 {
-		return nil, c.fail("channels of x %v and w %v do not fit %d groups", x, w, g)
+		return nil, c.fail("channels of x %v and w %v do not match %d groups", x, w, g)
 	}
 	if w[2] < 1 || w[3] < 1 {
 		return nil, c.fail("empty kernel %v", w)
@@ -112,7 +112,7 @@ func toInt01(b bool) int {
 }
 
 // convTaps calls fn for each tap of the kernel between input channel plane xp and output plane yp, once per output row: output
-// positions lo…hi-1 of row y meet input row x at origin + position*stride.
+// positions lo…hi-1 of row y read input row x at origin + position*stride.
 func convTaps(v, h window, fn func(tap, yRow, xRow, lo, hi, origin int)) {
 	for ky := range v.kernel {
 		y0, y1, top := v.span(ky)

@@ -35,7 +35,7 @@ func checkTopK(c *checker) {
 		return
 	}
 	if k := c.op.Attrs.Int("k", 1); k < 1 {
-		c.fail("attribute k is %d, wants at least 1", k)
+		c.fail("attribute k is %d, must be at least 1", k)
 		return
 	}
 	c.outs(npu.Shape{})
@@ -51,7 +51,7 @@ func (c *call) eachLabel(fn func(row, label int)) error {
 	return c.labelsAmong(1, s[0], s[1], fn)
 }
 
-// labelsAmong calls fn for each of n rows that counts, in order, with its label, which is one of input i and below classes.
+// labelsAmong calls fn for each of n rows that counts, in order, with its label from input i, which must be below classes.
 func (c *call) labelsAmong(i, n, classes int, fn func(row, label int)) error {
 	raw, ignore := c.rawIn(i), c.op.Attrs.Int("ignore_index", -100)
 	for r := range n {

@@ -27,10 +27,10 @@ type device struct {
 
 var _ npu.Device = (*device)(nil)
 
-// Open opens the plain-Go device. Options.Threads bounds the goroutines that one kernel uses; CPUs and Extra are not used.
+// Open opens the plain-Go device. Options.Threads limits the goroutines of a kernel; CPUs and Extra are ignored.
 func Open(o npu.Options) (npu.Device, error) {
 	if o.Threads < 0 || o.Share < 0 {
-		return nil, fmt.Errorf("ref: open: %d threads shared by %d ranks: negative", o.Threads, o.Share)
+		return nil, fmt.Errorf("ref: open: negative number: %d threads, shared by %d ranks", o.Threads, o.Share)
 	}
 	n := o.Threads
 	if n == 0 {
@@ -70,7 +70,7 @@ func (d *device) Alloc(bytes int64) (b npu.Buffer, err error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
-	defer func() { // make panics on sizes that no machine has
+	defer func() { // make panics on impossible sizes
 		if r := recover(); r != nil {
 			b, err = nil, fmt.Errorf("ref: alloc of %d bytes: %v", bytes, r)
 		}
@@ -88,7 +88,7 @@ func (d *device) Alloc(bytes int64) (b npu.Buffer, err error) {
 
 func (d *device) Has(kind string, attrs npu.Attrs) bool { return Has(kind, attrs) }
 
-// Choose answers Plain for every layout.
+// Choose returns Plain for every layout.
 func (d *device) Choose(op npu.Op) (npu.Op, error) {
 	if err := Check(op); err != nil {
 		return npu.Op{}, err
@@ -112,7 +112,7 @@ func (d *device) Compile(op npu.Op) (npu.Kernel, error) {
 	}
 	for i := range len(op.In) + len(op.Out) {
 		if a := argDesc(op, i); a.Layout != npu.Plain {
-			return nil, fmt.Errorf("ref: %s: argument %d is %s, only the plain layout exists here", op.Kind, i, a)
+			return nil, fmt.Errorf("ref: %s: argument %d is %s, but only the plain layout is supported", op.Kind, i, a)
 		}
 	}
 	return &kernel{dev: d, op: op.Clone()}, nil
@@ -120,12 +120,12 @@ func (d *device) Compile(op npu.Op) (npu.Kernel, error) {
 
 func (d *device) Bytes(t npu.Desc) (int64, error) {
 	if t.Layout != npu.Plain || t.DType.Size() == 0 {
-		return 0, fmt.Errorf("ref: size of %s: only plain tensors exist here", t)
+		return 0, fmt.Errorf("ref: size of %s: only the plain layout is supported", t)
 	}
 	return t.PlainBytes(), nil
 }
 
-// Close stops the streams. Buffers are collected when nothing refers to them.
+// Close stops the streams. Buffers are garbage-collected.
 func (d *device) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -141,7 +141,7 @@ func (d *device) Close() error {
 	return errors.Join(errs...)
 }
 
-// kernel is an op that was checked.
+// kernel is a checked op.
 type kernel struct {
 	dev *device
 	op  npu.Op
@@ -152,7 +152,7 @@ func (k *kernel) Impl() string     { return "go:" + k.op.Kind }
 func (k *kernel) Workspace() int64 { return 0 }
 func (k *kernel) Close() error     { return nil }
 
-// Bind takes the arguments' memory.
+// Bind fixes the arguments' memory.
 func (k *kernel) Bind(args []npu.Ptr, _ npu.Ptr) (npu.Launch, error) {
 	if len(args) != len(k.op.In)+len(k.op.Out) {
 		return nil, fmt.Errorf("ref: %s: bind: %d arguments for %d inputs and %d outputs", k.op.Kind, len(args), len(k.op.In), len(k.op.Out))
@@ -182,7 +182,7 @@ func span(p npu.Ptr, n int64) ([]byte, error) {
 	}
 	h := p.Buf.Host()
 	if p.Off < 0 || n < 0 || p.Off > int64(len(h)) || n > int64(len(h))-p.Off {
-		return nil, fmt.Errorf("bytes %d…%d lie outside a buffer of %d", p.Off, p.Off+n, len(h))
+		return nil, fmt.Errorf("bytes %d…%d are outside a buffer of %d bytes", p.Off, p.Off+n, len(h))
 	}
 	return h[p.Off : p.Off+n : p.Off+n], nil
 }

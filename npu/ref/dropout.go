@@ -10,7 +10,7 @@ func checkDropout(c *checker) {
 	}
 }
 
-// keeps says whether dropout lets element i of layer id through: one step of splitmix64 (Steele, Lea, Flood 2014) per element.
+// keeps reports whether dropout keeps element i of layer id: one step of splitmix64 (Steele, Lea, Flood 2014) per element.
 func keeps(seed uint64, id, i int, p float64) bool {
 	z := seed ^ uint64(id+1)*0xD1342543DE82EF95
 	z += uint64(i+1) * 0x9E3779B97F4A7C15

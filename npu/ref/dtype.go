@@ -63,8 +63,8 @@ func store(dst []byte, off int, src []float64, t npu.DType) {
 	}
 }
 
-// BF16 rounds to the nearest bfloat16, ties to even; a NaN stays one (quiet, with its sign). Values go through float32 first, as in
-// every kernel that computes in float32.
+// BF16 rounds to the nearest bfloat16, ties to even; a NaN stays a NaN (quiet, with its sign). Values are rounded to float32
+// first, as in every kernel that computes in float32.
 func BF16(v float32) uint16 {
 	u := math.Float32bits(v)
 	if v != v {

@@ -13,7 +13,7 @@ var elementKinds = map[string]spec{
 	npu.Binary:  {checkBinary, runBinary},
 }
 
-// checkSame is the rule of n float inputs and one output, all of one shape.
+// checkSame requires n float inputs and one output, all of the same shape.
 func checkSame(n int) func(c *checker) {
 	return func(c *checker) {
 		if !c.ins(n) || !c.floats() {
@@ -75,7 +75,7 @@ var unaryFns = map[string]func(x, alpha, beta float64) float64{
 
 func checkUnary(c *checker) {
 	if fn := c.op.Attrs.Str("fn"); unaryFns[fn] == nil {
-		c.fail("no function %q", fn)
+		c.fail("unknown function %q", fn)
 		return
 	}
 	checkSame(1)(c)
@@ -106,7 +106,7 @@ var binaryFns = map[string]func(a, b float64) float64{
 
 func checkBinary(c *checker) {
 	if fn := c.op.Attrs.Str("fn"); binaryFns[fn] == nil {
-		c.fail("no function %q", fn)
+		c.fail("unknown function %q", fn)
 		return
 	}
 	if !c.ins(2) {
@@ -160,7 +160,7 @@ func runBinary(c *call) error {
 	return nil
 }
 
-// strides of a plain tensor, in elements.
+// strides returns those of a plain tensor, in elements.
 func strides(s npu.Shape) []int {
 	st := make([]int, len(s))
 	for i, n := len(s)-1, 1; i >= 0; i-- {
@@ -170,7 +170,7 @@ func strides(s npu.Shape) []int {
 	return st
 }
 
-// broadcastStrides are the strides with which x is read in the order of y: 0 along repeated axes.
+// broadcastStrides returns the strides to read x in the order of y: 0 along repeated axes.
 func broadcastStrides(x, y npu.Shape) []int {
 	st, r := make([]int, len(y)), strides(x)
 	for i, n := range x {
@@ -181,7 +181,7 @@ func broadcastStrides(x, y npu.Shape) []int {
 	return st
 }
 
-// offset is where element i (in the order of shape s) lies under the strides.
+// offset is the position of element i (in the order of shape s) under the strides.
 func offset(i int, s npu.Shape, st []int) int {
 	o := 0
 	for d := len(s) - 1; d >= 0; d-- {

@@ -25,11 +25,11 @@ func checkEmbeddingBwd(c *checker) {
 	dy := c.in(0)
 	d := dy[len(dy)-1]
 	if !dy[:len(dy)-1].Equal(c.in(1)) {
-		c.fail("dy %v has not one row for each of the ids %v", dy, c.in(1))
+		c.fail("dy %v does not have one row for each of the ids %v", dy, c.in(1))
 		return
 	}
 	if rows < 1 {
-		c.fail("attribute rows is %d, wants the number of rows of the table", rows)
+		c.fail("attribute rows is %d, must be the number of rows of the table", rows)
 		return
 	}
 	if !add || c.floats(2) && c.shape(2, rows, d) {
@@ -37,7 +37,7 @@ func checkEmbeddingBwd(c *checker) {
 	}
 }
 
-// tableRows reads the ids of input i as rows of a table of v rows; each must be one.
+// tableRows reads the ids of input i and checks that each is a row of a table of v rows.
 func (c *call) tableRows(i, v int) ([]int, error) {
 	s := c.op.In[i].Shape
 	ids := make([]int, s.Elems())
@@ -50,7 +50,7 @@ func (c *call) tableRows(i, v int) ([]int, error) {
 	return ids, nil
 }
 
-// place is the index of plain element e of a tensor of shape s.
+// place returns the index of plain element e of a tensor of shape s.
 func place(e int, s npu.Shape) []int {
 	at := make([]int, len(s))
 	for i := len(s) - 1; i >= 0; i-- {
@@ -59,7 +59,7 @@ func place(e int, s npu.Shape) []int {
 	return at
 }
 
-// runEmbedding loads only the rows that are asked for: a table is large.
+// runEmbedding loads only the requested rows: a table is large.
 func runEmbedding(c *call) error {
 	v, d := c.op.In[1].Shape[0], c.op.In[1].Shape[1]
 	ids, err := c.tableRows(0, v)
@@ -81,7 +81,7 @@ func runEmbeddingBwd(c *call) error {
 	if c.op.Attrs.Bool("add") {
 		copy(dw, c.in(2))
 	}
-	for r, id := range ids { // in the order of rows: a row of the table may be hit many times
+	for r, id := range ids { // in row order: a row of the table may be hit many times
 		for j, g := range dy[r*d:][:d] {
 			dw[id*d+j] += g
 		}

@@ -32,7 +32,7 @@ func (s *stream) Record(e npu.Event) error {
 	n := ev.Next()
 	err := s.Post(task{name: "record", always: true, fn: func(failed error) error { ev.Reach(n, failed); return nil }})
 	if err != nil {
-		ev.Reach(n, err) // no one else will
+		ev.Reach(n, err) // the task will not
 	}
 	return err
 }

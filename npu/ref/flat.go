@@ -15,7 +15,7 @@ var flatKinds = map[string]spec{
 	npu.Scale: {checkScale, runScale},
 }
 
-// vectors wants hyper [h] first and inputs 1…n of one length, and gives that length.
+// vectors requires hyper [h] first and inputs 1…n of one length, and returns that length.
 func (c *checker) vectors(h, n int) (npu.Shape, bool) {
 	if !c.floats() || !c.shape(0, h) || !c.rank(1, 1) {
 		return nil, false
@@ -106,7 +106,7 @@ func checkSumSq(c *checker) {
 		return
 	}
 	if c.op.Out[0].DType != npu.F64 {
-		c.fail("output is %v, wants f64", c.op.Out[0].DType)
+		c.fail("output is %v, must be f64", c.op.Out[0].DType)
 	}
 }
 

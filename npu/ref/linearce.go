@@ -35,7 +35,7 @@ func checkLinearCEGrad(c *checker) {
 	}
 }
 
-// projection is the inputs of the three kinds. labels[r] is -1 where row r does not count.
+// projection holds the inputs of the three kinds. labels[r] is -1 if row r does not count.
 type projection struct {
 	n, d, v int
 	x, w    []float64
@@ -57,7 +57,7 @@ func (c *call) projection() (projection, error) {
 
 func (p projection) logit(r, v int) float64 { return dot(p.x[r*p.d:][:p.d], p.w[v*p.d:][:p.d]) }
 
-// loss fills lse and gives the sum of the losses and the number of valid rows. One row of logits exists at a time and goroutine.
+// loss fills lse and returns the sum of the losses and the number of valid rows. Each goroutine holds one row of logits at a time.
 func (c *call) loss(p projection, lse []float64) (sum, count float64) {
 	each := make([]float64, p.n)
 	c.parallel(p.n, func(r int) {
@@ -78,7 +78,7 @@ func (c *call) loss(p projection, lse []float64) (sum, count float64) {
 	return sum, count
 }
 
-// gradients fills dx and dw. The logits are made once for each: by rows for dx, by entries of the vocabulary for dw, so that no sum is split.
+// gradients fills dx and dw. The logits are computed once for each: by rows for dx, by vocabulary entries for dw, so that no sum is split.
 func (c *call) gradients(p projection, lse []float64, dloss float64, dx, dw []float64) {
 	each := func(r, v int) float64 {
 		g := math.Exp(p.logit(r, v) - lse[r])

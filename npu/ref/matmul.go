@@ -16,7 +16,7 @@ func checkMatMul(c *checker) {
 	a, b := c.in(0), c.in(1)
 	r := len(a)
 	if r < 2 || len(b) != r || !slices.Equal(a[:r-2], b[:r-2]) {
-		c.fail("a %v and b %v want equal leading dimensions", a, b)
+		c.fail("a %v and b %v must have equal leading dimensions", a, b)
 		return
 	}
 	m, k, k2, n := matDims(c.op)

@@ -13,7 +13,7 @@ var moveKinds = map[string]spec{
 	npu.Fill:      {checkFill, runFill},
 }
 
-// gather fills output 0, in the order of shape s, from input i read with the strides, starting at element base.
+// gather fills output 0, in the order of shape s, from input i, read with the strides from element base on.
 func gather(c *call, i int, s npu.Shape, st []int, base int) {
 	dst, src := c.rawOut(0), c.rawIn(i)
 	if dst == nil {
@@ -61,23 +61,23 @@ func runTranspose(c *call) error {
 
 func checkConcat(c *checker) {
 	if len(c.op.In) == 0 {
-		c.fail("wants an input")
+		c.fail("requires an input")
 		return
 	}
 	axis, y := c.op.Attrs.Int("axis", 0), c.in(0).Clone()
 	if axis < 0 || axis >= len(y) {
-		c.fail("axis %d of %v", axis, y)
+		c.fail("axis %d is out of range for %v", axis, y)
 		return
 	}
 	y[axis] = 0
 	for i, d := range c.op.In {
 		if len(d.Shape) != len(y) || d.DType != c.op.In[0].DType {
-			c.fail("input %d, %v, does not fit input 0, %v", i, d, c.op.In[0])
+			c.fail("input %d, %v, does not match input 0, %v", i, d, c.op.In[0])
 			return
 		}
 		for j, n := range d.Shape {
 			if j != axis && n != c.in(0)[j] {
-				c.fail("input %d, %v, does not fit input 0, %v", i, d, c.op.In[0])
+				c.fail("input %d, %v, does not match input 0, %v", i, d, c.op.In[0])
 				return
 			}
 		}
@@ -112,13 +112,13 @@ func checkSlice(c *checker) {
 	}
 	x, begin, end := c.in(0), c.op.Attrs.Ints("begin"), c.op.Attrs.Ints("end")
 	if len(begin) != len(x) || len(end) != len(x) {
-		c.fail("begin %v and end %v want one value per axis of %v", begin, end, x)
+		c.fail("begin %v and end %v must have one value per axis of %v", begin, end, x)
 		return
 	}
 	y := npu.Shape{}
 	for i, n := range x {
 		if begin[i] < 0 || begin[i] > end[i] || end[i] > n {
-			c.fail("begin %v, end %v outside %v", begin, end, x)
+			c.fail("begin %v, end %v are outside %v", begin, end, x)
 			return
 		}
 		y = append(y, end[i]-begin[i])
@@ -143,7 +143,7 @@ func checkPad(c *checker) {
 	}
 	x, before, after := c.in(0), c.op.Attrs.Ints("before"), c.op.Attrs.Ints("after")
 	if len(before) != len(x) || len(after) != len(x) {
-		c.fail("before %v and after %v want one value per axis of %v", before, after, x)
+		c.fail("before %v and after %v must have one value per axis of %v", before, after, x)
 		return
 	}
 	y := x.Clone()
@@ -181,7 +181,7 @@ func checkReshape(c *checker) {
 		return
 	}
 	if len(c.op.Out) != 1 || c.op.Out[0].Shape.Elems() != c.in(0).Elems() {
-		c.fail("wants an output of %d elements", c.in(0).Elems())
+		c.fail("requires an output of %d elements", c.in(0).Elems())
 		return
 	}
 	c.sameType()
@@ -205,7 +205,7 @@ func runConvert(c *call) error {
 	switch {
 	case from == to:
 		return runReshape(c)
-	case !from.IsFloat() && !to.IsFloat(): // not by way of float64, which has 53 bits
+	case !from.IsFloat() && !to.IsFloat(): // not through float64, which has only 53 bits
 		dst, src := c.rawOut(0), c.rawIn(0)
 		if dst == nil {
 			return nil
@@ -222,7 +222,7 @@ func runConvert(c *call) error {
 
 func checkFill(c *checker) {
 	if c.ins(0) && (len(c.op.Out) != 1 || c.op.Out[0].DType.Size() == 0) {
-		c.fail("wants one output")
+		c.fail("requires one output")
 	}
 }
 

@@ -15,14 +15,14 @@ var poolKinds = map[string]spec{
 	npu.GlobalAvgPoolBwd: {checkGapBwd, runGapBwd},
 }
 
-// pool checks a pooling over x and gives y's shape.
+// pool checks a pooling of x and returns y's shape.
 func (c *checker) pool(x npu.Shape) (npu.Shape, bool) {
 	if len(x) != 4 {
-		return nil, c.fail("x %v wants 4 dimensions", x)
+		return nil, c.fail("x %v must have 4 dimensions", x)
 	}
 	k := c.ints("kernel", []int{0, 0}, 1)
 	if c.err == nil && k[0] < 1 {
-		c.fail("no attribute kernel")
+		c.fail("attribute kernel is missing")
 	}
 	if c.err != nil {
 		return nil, false
@@ -40,10 +40,10 @@ func checkMaxPool(c *checker) {
 		return
 	}
 	if !c.op.Out[0].DType.IsFloat() {
-		c.fail("output 0 is %v, wants a float type", c.op.Out[0].DType)
+		c.fail("output 0 is %v, must have a float type", c.op.Out[0].DType)
 	}
 	if len(c.op.Out) > 1 && c.op.Out[1].DType != npu.I32 {
-		c.fail("output 1 is %v, wants i32", c.op.Out[1].DType)
+		c.fail("output 1 is %v, must be i32", c.op.Out[1].DType)
 	}
 }
 
@@ -133,7 +133,7 @@ func runMaxPoolBwd(c *call) error {
 	return nil
 }
 
-// divisor is the number of positions an average is taken over.
+// divisor is the number of positions that an average covers.
 func divisor(v, h window, oy, ox int, includePad bool) float64 {
 	if includePad {
 		return float64(v.kernel * h.kernel)
@@ -186,7 +186,7 @@ func checkGapBwd(c *checker) {
 		return
 	}
 	if len(x) != 4 {
-		c.fail("attribute x_shape is %v, wants 4 ints", x)
+		c.fail("attribute x_shape is %v, must have 4 ints", x)
 		return
 	}
 	if c.shape(0, x[:2]...) {

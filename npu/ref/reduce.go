@@ -15,7 +15,7 @@ func reduceFn(fn string) bool { return fn == "sum" || fn == "mean" || fn == "max
 
 func checkReduce(c *checker) {
 	if fn := c.op.Attrs.Str("fn"); !reduceFn(fn) {
-		c.fail("no function %q", fn)
+		c.fail("unknown function %q", fn)
 		return
 	}
 	if !c.ins(1) || !c.floats() {
@@ -25,7 +25,7 @@ func checkReduce(c *checker) {
 	gone := make([]bool, len(x))
 	for _, a := range c.op.Attrs.Ints("axes") {
 		if a <= last || a >= len(x) {
-			c.fail("axes %v of %v want to be sorted and in range", c.op.Attrs.Ints("axes"), x)
+			c.fail("axes %v of %v must be sorted and in range", c.op.Attrs.Ints("axes"), x)
 			return
 		}
 		gone[a], last = true, a
@@ -50,7 +50,7 @@ func runReduce(c *call) error {
 	}
 	st := broadcastStrides(kept, xs)
 	for _, a := range c.op.Attrs.Ints("axes") {
-		st[a] = 0 // an axis of extent 1 too
+		st[a] = 0 // even if its extent is 1
 	}
 	if fn == "max" {
 		for i := range y {

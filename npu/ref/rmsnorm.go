@@ -11,11 +11,11 @@ var rmsNormKinds = map[string]spec{
 	npu.RMSNormBwd: {checkRMSNormBwd, runRMSNormBwd},
 }
 
-// normRows checks that input i is [… D] and input w is [D], and gives the leading shape.
+// normRows checks that input i is [… D] and input w is [D], and returns the leading shape.
 func (c *checker) normRows(i, w int) (npu.Shape, bool) {
 	x := c.in(i)
 	if len(x) == 0 {
-		return nil, c.fail("input %d is a scalar, wants a last axis", i)
+		return nil, c.fail("input %d is a scalar, must have a last axis", i)
 	}
 	return x[:len(x)-1], c.shape(w, x[len(x)-1])
 }
@@ -48,7 +48,7 @@ func checkRMSNormBwd(c *checker) {
 	}
 }
 
-// rounded is what a tensor of type t holds of x, in place.
+// rounded rounds x in place to the values that a tensor of type t can hold.
 func (c *call) rounded(x []float64, t npu.DType) {
 	if t == npu.F64 {
 		return
@@ -70,7 +70,7 @@ func runRMSNorm(c *call) error {
 		for i, v := range c.in(2) {
 			s[i] += v
 		}
-		c.rounded(s, c.op.In[0].DType) // what is normalised is what the next layer adds to
+		c.rounded(s, c.op.In[0].DType) // the next layer adds to the same values that are normalised
 		copy(c.optOut(2, len(s)), s)
 	}
 	c.parallel(rows, func(r int) {

@@ -17,13 +17,13 @@ func checkRope(c *checker) {
 	low, high := a.Float("low", 0), a.Float("high", 0)
 	switch p := a.Str("pairs"); {
 	case x[3]%2 != 0:
-		c.fail("heads of x %v are of odd width; pairs are turned", x)
+		c.fail("heads of x %v have an odd width, but elements are rotated in pairs", x)
 	case p != "half" && p != "adjacent":
-		c.fail("attribute pairs is %q, wants half or adjacent", p)
+		c.fail("attribute pairs is %q, must be half or adjacent", p)
 	case !(a.Float("theta", 0) > 0):
-		c.fail("attribute theta is %v, wants a number above 0", a["theta"])
+		c.fail("attribute theta is %v, must be above 0", a["theta"])
 	case a.Float("factor", 0) > 1 && !(low > 0 && high > low && a.Int("original", 0) > 0):
-		c.fail("scaling wants 0 < low < high and original above 0, has low %v, high %v, original %v", a["low"], a["high"], a["original"])
+		c.fail("scaling requires 0 < low < high and original above 0, has low %v, high %v, original %v", a["low"], a["high"], a["original"])
 	case a.Bool("pos") && !(c.isType(1, npu.I32) && c.shape(1, x[0], x[1])):
 	default:
 		c.outs(x)

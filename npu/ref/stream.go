@@ -9,7 +9,7 @@ import (
 	"github.com/gotrain/gotrain/npu/queue"
 )
 
-const queueLen = 1024 // tasks; a full queue makes the caller wait
+const queueLen = 1024 // tasks; a full queue blocks the caller
 
 // stream is a goroutine with a queue.
 type stream struct {
@@ -19,7 +19,7 @@ type stream struct {
 	skip atomic.Bool // see Skip
 }
 
-// task is one entry of the queue: a batch, or a function. Tasks marked always run after an error too.
+// task is one entry of the queue: a batch, or a function. Tasks marked always run even after an error.
 type task struct {
 	batch  []npu.Launch
 	name   string
@@ -58,7 +58,7 @@ func (s *stream) exec(t task, failed error, profile bool) error {
 		if s.skip.Load() {
 			return nil
 		}
-		l := nl.(*launch) // Run checked
+		l := nl.(*launch) // checked by Run
 		begin := time.Now()
 		if err := run(l.kernel.op, l.args, s.dev.threads); err != nil {
 			return err
@@ -114,5 +114,5 @@ func (s *stream) Do(fn func() error) error {
 	return s.Post(task{name: "host function", fn: func(error) error { return fn() }})
 }
 
-// Skip makes the goroutine pass over what changes memory.
+// Skip makes the goroutine skip tasks that change memory.
 func (s *stream) Skip(on bool) { s.skip.Store(on) }

@@ -11,7 +11,7 @@ var swiGLUKinds = map[string]spec{
 	npu.SwiGLUBwd: {checkSwiGLU(3, 2), runSwiGLUBwd},
 }
 
-// checkSwiGLU wants ins inputs and up to outs outputs of one shape.
+// checkSwiGLU requires ins inputs and up to outs outputs, all of the same shape.
 func checkSwiGLU(ins, outs int) func(*checker) {
 	return func(c *checker) {
 		if !c.ins(ins) || !c.floats() {

@@ -6,13 +6,13 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// spec is what the package knows about one kind.
+// spec is the implementation of one kind.
 type spec struct {
 	check func(c *checker) // shape and dtype rule
 	run   func(c *call) error
 }
 
-// kinds is the table of all kinds; init fills it from the families' own tables, so that each file holds its kinds entirely.
+// kinds is the table of all kinds; init fills it from the tables of the families, so that each kind is complete in one file.
 var kinds = map[string]spec{}
 
 func init() {
@@ -27,7 +27,7 @@ func init() {
 	}
 }
 
-// Has says whether the kind is known; the attributes matter only where they select a function (unary, binary, reduce).
+// Has reports whether the kind is known; the attributes matter only where they select a function (unary, binary, reduce).
 func Has(kind string, attrs npu.Attrs) bool {
 	if _, ok := kinds[kind]; !ok {
 		return false
@@ -45,12 +45,12 @@ func Has(kind string, attrs npu.Attrs) bool {
 	return true
 }
 
-// Check says whether the op is well formed: known kind, consistent attributes, number, shapes and dtypes of its inputs and outputs.
-// Layouts are not looked at. Trailing outputs may be absent. The error names the kind and the shapes.
+// Check checks that the op is well formed: a known kind, consistent attributes, and the number, shapes and dtypes of its inputs and outputs. Layouts are
+// ignored. Trailing outputs may be absent. The error names the kind and the shapes.
 func Check(op npu.Op) error {
 	s, ok := kinds[op.Kind]
 	if !ok {
-		return fmt.Errorf("ref: no op kind %q", op.Kind)
+		return fmt.Errorf("ref: unknown op kind %q", op.Kind)
 	}
 	c := &checker{op: op}
 	for i, d := range append(append([]npu.Desc{}, op.In...), op.Out...) {
@@ -69,9 +69,9 @@ func Check(op npu.Op) error {
 	return nil
 }
 
-// Run executes one op on host memory: args are its inputs, then its outputs, plain and little-endian, each at least as long as its desc
-// says. An output may be nil, and may be the memory of an input (all inputs are read before anything is written) unless the op only
-// moves elements, as transpose and concat do.
+// Run executes one op on host memory: args are its inputs, then its outputs, plain and little-endian, each at least as long as its
+// desc requires. An output may be nil, and may share memory with an input (all inputs are read before anything is written) unless the op only moves
+// elements, as transpose and concat do.
 func Run(op npu.Op, args [][]byte) error {
 	if err := Check(op); err != nil {
 		return err
@@ -100,7 +100,7 @@ func checkArgs(op npu.Op, args [][]byte) error {
 	for i, a := range args {
 		d := argDesc(op, i)
 		if d.Layout != npu.Plain {
-			return fmt.Errorf("ref: %s: argument %d is %s, only the plain layout exists here", op.Kind, i, d)
+			return fmt.Errorf("ref: %s: argument %d is %s, but only the plain layout is supported", op.Kind, i, d)
 		}
 		if a == nil && i >= len(op.In) {
 			continue

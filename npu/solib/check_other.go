@@ -4,8 +4,8 @@ package solib
 
 import "errors"
 
-// ErrUntrusted is inside the error for a library that others could change.
+// ErrUntrusted is wrapped by the error for a library that other users could change.
 var ErrUntrusted = errors.New("is not loaded")
 
-// Check gives the path back: this system has no owners and modes as Unix has them.
+// Check returns the path unchanged: this system does not have Unix owners and modes.
 func Check(path string) (string, error) { return path, nil }

@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// ErrUntrusted is inside the error for a library that others could change.
+// ErrUntrusted is wrapped by the error for a library that other users could change.
 var ErrUntrusted = errors.New("is not loaded")
 
-// Check gives the file to load for a path, or an error that says who could change it.
+// Check returns the file to load for a path, or an error that says who could change it.
 func Check(path string) (string, error) {
 	if !strings.Contains(path, "/") {
 		return path, nil
@@ -33,7 +33,8 @@ func Check(path string) (string, error) {
 			return "", err
 		}
 		if why := reason(st, at == real); why != "" {
-			return "", fmt.Errorf("%s %w: %s %s\nhint: keep the library in a folder of your own that only you can write to, or in one of the system", path, ErrUntrusted, at, why)
+			return "", fmt.Errorf("%s %w: %s %s\nhint: keep the library in a system folder, or in one that only you can write to",
+				path, ErrUntrusted, at, why)
 		}
 		if at == filepath.Dir(at) {
 			return real, nil
@@ -41,11 +42,11 @@ func Check(path string) (string, error) {
 	}
 }
 
-// reason says why a file or a folder above it cannot be trusted; "" where it can.
+// reason says why a file or a folder above it cannot be trusted, or "" if it can.
 func reason(st fs.FileInfo, file bool) string {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "has no owner that the system tells"
+		return "has an unknown owner"
 	}
 	if file && !st.Mode().IsRegular() {
 		return "is not a regular file"
@@ -61,9 +62,9 @@ func judge(mode fs.FileMode, uid, gid, me, myGroup int) string {
 	case mode.IsDir() && mode&fs.ModeSticky != 0:
 		return ""
 	case perm&0o002 != 0:
-		return "is writable for everybody"
+		return "can be written by every user"
 	case perm&0o020 != 0 && !own && gid != 0:
-		return fmt.Sprintf("is writable for group %d", gid)
+		return fmt.Sprintf("can be written by group %d", gid)
 	}
 	return ""
 }

@@ -32,8 +32,8 @@ func TestCheck(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		{lib, 0o666, lib + " is writable for everybody"},
-		{filepath.Dir(lib), 0o777, filepath.Dir(lib) + " is writable for everybody"},
+		{lib, 0o666, lib + " can be written by every user"},
+		{filepath.Dir(lib), 0o777, filepath.Dir(lib) + " can be written by every user"},
 		{filepath.Dir(lib), 0o777 | os.ModeSticky, ""},
 	} {
 		old, err := os.Stat(c.at)
@@ -44,7 +44,8 @@ func TestCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Check(link)
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrUntrusted) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "hint: ")) {
+		if c.want == "" && err != nil ||
+			c.want != "" && (!errors.Is(err, ErrUntrusted) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "hint: ")) {
 			t.Errorf("%s with mode %v: %v, want %q", c.at, c.mode, err, c.want)
 		}
 		if err := os.Chmod(c.at, old.Mode()); err != nil {
@@ -68,12 +69,12 @@ func TestJudge(t *testing.T) {
 		{0o644, 0, 0, 1000, 1000, ""},
 		{0o644, 1000, 1000, 1000, 1000, ""},
 		{0o664, 1000, 1000, 1000, 1000, ""}, // the user's own group
-		{0o664, 1000, 100, 1000, 100, "is writable for group 100"},
+		{0o664, 1000, 100, 1000, 100, "can be written by group 100"},
 		{0o664, 0, 0, 1000, 1000, ""},
 		{0o644, 1001, 1001, 1000, 1000, "belongs to user 1001"},
 		{0o644, 1000, 1000, 0, 0, "belongs to user 1000"},
 		{fs.ModeDir | fs.ModeSticky | 0o777, 0, 0, 1000, 1000, ""},
-		{fs.ModeDir | 0o777, 0, 0, 1000, 1000, "is writable for everybody"},
+		{fs.ModeDir | 0o777, 0, 0, 1000, 1000, "can be written by every user"},
 		{fs.ModeDir | fs.ModeSticky | 0o777, 1001, 0, 1000, 1000, "belongs to user 1001"},
 	} {
 		if got := judge(c.mode, c.uid, c.gid, c.me, c.my); got != c.want {

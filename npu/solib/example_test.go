@@ -7,6 +7,6 @@ import (
 )
 
 func Example() {
-	fmt.Println(solib.Check("libdnnl.so.3")) // the dynamic linker's business
+	fmt.Println(solib.Check("libdnnl.so.3")) // left to the dynamic linker
 	// Output: libdnnl.so.3 <nil>
 }

@@ -22,7 +22,7 @@ gt_exec *gt_exec_new(gt_lib *l, const void *prim, int n, const int *ids, void *c
     return e;
 }
 
-// The signature of every command of the device's streams: see npu/cpu/command.h.
+// The common signature of the device's stream commands: see npu/cpu/command.h.
 int gt_exec_run(void *exec, void *stream) {
     const gt_exec *e = exec;
     return e->lib->primitive_execute(e->prim, stream, e->nargs, e->args);

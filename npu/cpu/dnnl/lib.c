@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// dnnl_version_t; its tail differs between versions and is not read.
+// dnnl_version_t; its tail differs between versions and is not used.
 typedef struct { int major, minor, patch; const char *hash; } gt_version;
 
 static int fail(char *err, size_t n, const char *what, const char *arg) {
@@ -15,7 +15,7 @@ static int fail(char *err, size_t n, const char *what, const char *arg) {
     return 0;
 }
 
-// sym sets *p; a missing symbol is an error unless optional.
+// sym sets *p. A missing symbol is an error unless it is optional.
 static int sym(gt_lib *l, void *p, const char *name, int optional, char *err, size_t n) {
     void *f = dlsym(l->handle, name);
     memcpy(p, &f, sizeof f);
@@ -59,7 +59,7 @@ static int load_common(gt_lib *l, char *err, size_t n) {
     return 1;
 }
 
-// Constructors that only some primitives need are optional: their absence is told by the primitive.
+// Constructors that only some primitives need are optional: the primitive reports their absence.
 static int load_api(gt_lib *l, char *err, size_t n) {
     int v2 = l->major == 2;
     struct { void *p; const char *two, *three; int optional; } t[] = {
@@ -103,7 +103,7 @@ static int find_tag(gt_lib *l, const char *name) {
     return -1;
 }
 
-// libgomp comes with the library; ask for the copy that is loaded, never load another one.
+// libgomp comes with the library: use the loaded copy, and never load another one.
 static void load_omp(gt_lib *l) {
     void *g = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!g) g = dlopen("libiomp5.so", RTLD_NOW | RTLD_NOLOAD);
@@ -120,7 +120,7 @@ static int init(gt_lib *l, char *err, size_t n) {
     const gt_version *v = version();
     l->major = v->major, l->minor = v->minor, l->patch = v->patch;
     snprintf(l->hash, sizeof l->hash, "%s", v->hash ? v->hash : "");
-    if (l->major != 2 && l->major != 3) return fail(err, n, "only versions 2 and 3 of oneDNN are known", NULL);
+    if (l->major != 2 && l->major != 3) return fail(err, n, "only versions 2 and 3 of oneDNN are supported", NULL);
     if (!load_common(l, err, n) || !load_api(l, err, n)) return 0;
     if ((l->tag_16c = find_tag(l, "aBcd16b")) < 0) return fail(err, n, "the library does not know the layout aBcd16b", NULL);
     int s = l->engine_create(&l->engine, 1 /* cpu */, 0);

@@ -24,10 +24,10 @@ import (
 	"github.com/gotrain/gotrain/npu/solib"
 )
 
-// EnvPath names the variable with the path of the library to use.
+// EnvPath names the environment variable with the path of the library to use.
 const EnvPath = "GOTRAIN_ONEDNN"
 
-// Names are the libraries that Open("") tries, in order. The one with a path is where scripts/setup.sh puts what a system does not package.
+// Names lists the libraries that Open("") tries, in order. scripts/setup.sh installs the one with a path, where the system does not package version 3.
 var Names = names()
 
 func names() []string {
@@ -38,11 +38,11 @@ func names() []string {
 	return n
 }
 
-// ErrUnsupported is what a constructor returns where the library has no implementation for a spec.
+// ErrUnsupported is returned by a constructor if the library does not implement a spec.
 var ErrUnsupported = errors.New("dnnl: unsupported")
 
-// Lib is one loaded library with its engine. It lives until the process ends: code with OpenMP threads cannot be unmapped.
-// All methods may be called from several goroutines at once.
+// Lib is a loaded library with its engine. It lives until the process ends, because code with OpenMP threads cannot be unmapped. All methods may be called
+// concurrently.
 type Lib struct {
 	c    *C.gt_lib
 	path string
@@ -53,8 +53,7 @@ var (
 	opened = map[string]*Lib{}
 )
 
-// Open loads the library at path; "" means $GOTRAIN_ONEDNN or else the first of Names that loads. The same path gives
-// the same Lib.
+// Open loads the library at path; "" means $GOTRAIN_ONEDNN, or otherwise the first of Names that loads. The same path returns the same Lib.
 func Open(path string) (*Lib, error) {
 	if path == "" {
 		path = os.Getenv(EnvPath)
@@ -64,7 +63,12 @@ func Open(path string) (*Lib, error) {
 	if path != "" {
 		l, err := load(path)
 		if err != nil {
-			return nil, fmt.Errorf("dnnl: cannot load oneDNN from %s: %w\nhint: set %s to a libdnnl.so.2 or libdnnl.so.3, or unset it to use the system's", path, err, EnvPath)
+			return nil, fmt.Errorf(
+				"dnnl: cannot load oneDNN from %s: %w\nhint: set %s to a libdnnl.so.2 or libdnnl.so.3, or unset it to use the system's",
+				path,
+				err,
+				EnvPath,
+			)
 		}
 		return l, nil
 	}
@@ -74,12 +78,16 @@ func Open(path string) (*Lib, error) {
 		if err == nil {
 			return l, nil
 		}
-		if errors.Is(err, solib.ErrUntrusted) { // else a slower one would be taken without a word
-			slog.Warn("a library was passed over", "reason", err)
+		if errors.Is(err, solib.ErrUntrusted) { // otherwise a slower one would be used silently
+			slog.Warn("a library was skipped", "reason", err)
 		}
 		all = append(all, err.Error())
 	}
-	return nil, fmt.Errorf("dnnl: oneDNN is not installed (%s)\nhint: apt-get install libdnnl2 (Debian, Ubuntu), or pip install onednn-cpu-gomp and set %s to its libdnnl.so.3", strings.Join(all, "; "), EnvPath)
+	return nil, fmt.Errorf(
+		"dnnl: oneDNN is not installed (%s)\nhint: apt-get install libdnnl2 (Debian, Ubuntu), or pip install onednn-cpu-gomp and set %s to its libdnnl.so.3",
+		strings.Join(all, "; "),
+		EnvPath,
+	)
 }
 
 func load(path string) (*Lib, error) {
@@ -103,17 +111,17 @@ func load(path string) (*Lib, error) {
 	return l, nil
 }
 
-// Environment sets variables that libgomp and the library read when they are loaded, unless the user has set them. It has an effect only
-// before the first Open of the process. share tells how many ranks share the machine; isa, if not empty, is the best instruction set that
-// the library may use, in the words of ONEDNN_MAX_CPU_ISA.
+// Environment sets variables that libgomp and the library read when they are loaded, unless the user has set them. It only has an effect before the first
+// Open of the process. share is the number of ranks on the machine; isa, if not empty, is the best instruction set that the library may use, as a value of
+// ONEDNN_MAX_CPU_ISA.
 func Environment(threads, share int, isa string) error {
 	set := map[string]string{"OMP_NUM_THREADS": fmt.Sprint(threads), "OMP_DYNAMIC": "false"}
 	if isa != "" {
 		set["ONEDNN_MAX_CPU_ISA"] = isa
 	}
 	if threads > 1 {
-		// Threads that wait by spinning take the cores from Go's goroutines and from other ranks: 5-10 times slower with two
-		// ranks of two threads on two cores. Alone, a short spin is worth 10 % of the small kernels.
+		// Threads that spin while they wait take the cores from goroutines and other ranks: 5-10 times slower with two
+		// ranks of two threads on two cores. For a single rank a short spin saves 10 % of the time of small kernels.
 		if share > 1 {
 			set["OMP_WAIT_POLICY"] = "passive"
 		} else if os.Getenv("OMP_WAIT_POLICY") == "" {
@@ -127,7 +135,7 @@ func Environment(threads, share int, isa string) error {
 		if err := os.Setenv(k, v); err != nil {
 			return fmt.Errorf("dnnl: cannot set %s: %w", k, err)
 		}
-		// Go's Setenv reaches C's environment in a cgo program; the explicit call keeps that from being an assumption.
+		// Go's Setenv reaches C's environment in a cgo program; the explicit call avoids relying on it.
 		ck, cv := C.CString(k), C.CString(v)
 		C.gt_setenv(ck, cv)
 		C.free(unsafe.Pointer(ck))
@@ -136,10 +144,10 @@ func Environment(threads, share int, isa string) error {
 	return nil
 }
 
-// Path is what was loaded.
+// Path is the path of the loaded library.
 func (l *Lib) Path() string { return l.path }
 
-// Major is 2 or 3: which of the C APIs the library has.
+// Major is the version of the library's C API: 2 or 3.
 func (l *Lib) Major() int { return int(l.c.major) }
 
 // Version is the library's version, such as "2.6.3".
@@ -177,7 +185,7 @@ type Stream struct {
 	c   unsafe.Pointer
 }
 
-// NewStream makes a stream; each device stream has its own.
+// NewStream creates a stream; each device stream has one.
 func (l *Lib) NewStream() (*Stream, error) {
 	s := &Stream{lib: l}
 	if st := C.gt_stream(l.c, &s.c); st != 0 {
@@ -186,7 +194,7 @@ func (l *Lib) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// Handle is the library's own handle of the stream.
+// Handle is the library's handle of the stream.
 func (s *Stream) Handle() unsafe.Pointer { return s.c }
 
 // Close frees the stream; idempotent.
@@ -199,10 +207,17 @@ func (s *Stream) Close() {
 
 // statusErr turns dnnl_status_t into an error.
 func statusErr(what string, st C.int) error {
-	names := map[C.int]string{1: "out of memory", 2: "invalid arguments", 3: "unimplemented", 4: "last implementation reached", 5: "runtime error", 6: "not required"}
+	names := map[C.int]string{
+		1: "out of memory",
+		2: "invalid arguments",
+		3: "unimplemented",
+		4: "last implementation reached",
+		5: "runtime error",
+		6: "not required",
+	}
 	switch {
 	case st == -2:
-		return fmt.Errorf("%w: this version of oneDNN has no %s primitive", ErrUnsupported, what)
+		return fmt.Errorf("%w: this version of oneDNN does not have a %s primitive", ErrUnsupported, what)
 	case st == 3 || st == 4:
 		return fmt.Errorf("%w: %s: %s", ErrUnsupported, what, names[st])
 	case names[st] != "":

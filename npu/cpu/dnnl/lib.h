@@ -1,5 +1,5 @@
-// Own declarations for the part of oneDNN that gotrain calls, for both C APIs. Handles are void*: a memory descriptor is
-// a pointer in both (2.x: to a struct of 696 bytes that we allocate larger; 3.x: an opaque handle).
+// Declarations of the parts of oneDNN that gotrain calls, for both C APIs. Handles are void*: a memory descriptor is
+// a pointer in both (2.x: to a struct of 696 bytes, allocated with room to spare; 3.x: an opaque handle).
 #ifndef GT_DNNL_LIB_H
 #define GT_DNNL_LIB_H
 #include <stddef.h>
@@ -9,7 +9,7 @@
 typedef int64_t gt_dims[GT_DIMS];
 typedef struct { int arg; void *memory; } gt_arg; // dnnl_exec_arg_t
 
-// Sizes of the by-value structs of 2.x, with room for what a minor version may append.
+// Sizes of the by-value structs of 2.x, with room for fields that a minor version may append.
 #define GT_MD_BYTES 1024
 #define GT_OP_BYTES 16384
 
@@ -48,7 +48,7 @@ typedef struct gt_lib {
     const char *(*tag_name)(int);
     int (*set_cache)(int);             // optional
 
-    // differing ones are kept untyped and cast where they are called
+    // those that differ are untyped here, and cast where they are called
     void *md_strides, *md_tag, *append_eltwise, *append_sum;
     void *md_destroy, *md_clone, *md_query, *md_permute;
     void *pd_create, *iter_create, *iter_next, *iter_fetch, *iter_destroy, *next_impl;
@@ -64,7 +64,7 @@ typedef struct gt_lib {
 gt_lib *gt_open(const char *path, char *err, size_t n);
 int gt_setenv(const char *key, const char *value);
 void gt_threads(gt_lib *l, int n);
-const char *gt_tag_name(gt_lib *l, int tag); // NULL: no such tag
+const char *gt_tag_name(gt_lib *l, int tag); // NULL: unknown tag
 int gt_isa(gt_lib *l);
 const char *gt_isa_name(gt_lib *l, int isa);
 int gt_stream(gt_lib *l, void **s);
@@ -88,9 +88,9 @@ size_t gt_md_size(gt_lib *l, const void *md);
 enum { GT_CONV_FWD, GT_CONV_BWD_DATA, GT_CONV_BWD_WEIGHTS, GT_POOL_FWD, GT_POOL_BWD, GT_SOFTMAX_FWD, GT_SOFTMAX_BWD, GT_MATMUL, GT_REORDER };
 typedef struct {
     int kind, threads, alg, prop, relu, axis;
-    int sum;  // add to what is in dst
-    int skip; // implementations to pass over
-    const void *src, *weights, *bias, *dst; // of the forward meaning: for gradients those of the gradient
+    int sum;  // add to the values in dst
+    int skip; // implementations to skip
+    const void *src, *weights, *bias, *dst; // named as in the forward pass; for gradients, those of the gradient
     gt_dims strides, dilates, kernel, pad_l, pad_r;
     const void *hint;
 } gt_spec;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The 2.x descriptor, as far as it is read here (offsets checked by the size test of the package).
+// The part of the 2.x descriptor that is read here (a test of the package checks the offsets).
 typedef struct {
     int ndims;
     gt_dims dims;

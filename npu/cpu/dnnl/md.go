@@ -47,7 +47,7 @@ func ptr(v []int64) *C.int64_t { return (*C.int64_t)(unsafe.SliceData(v)) }
 
 func checkDims(dims []int64) error {
 	if len(dims) == 0 || len(dims) > C.GT_DIMS {
-		return fmt.Errorf("dnnl: a tensor of %d dimensions (1 to %d are possible)", len(dims), C.GT_DIMS)
+		return fmt.Errorf("dnnl: a tensor has %d dimensions (1 to %d are supported)", len(dims), C.GT_DIMS)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (l *Lib) NHWC(t DType, dims []int64) (*MD, error) {
 	return l.Strided(t, dims, []int64{c * h * w, 1, w * c, c})
 }
 
-// Any describes a tensor whose layout the primitive shall choose.
+// Any describes a tensor whose layout the primitive chooses.
 func (l *Lib) Any(t DType, dims []int64) (*MD, error) { return l.tagged(t, dims, 1) }
 
 // Blocked16 describes a 4-d tensor N C H W stored as N C/16 H W 16c; channels are padded with zeros.
@@ -97,7 +97,7 @@ func (l *Lib) Blocked16(t DType, dims []int64) (*MD, error) {
 
 // Named describes a tensor in the layout that Tag named, if the library knows a format tag for it.
 func (l *Lib) Named(t DType, dims []int64, tag string) (*MD, error) {
-	// The library's name may order dimensions of extent 1 in another way; so each tag with the same blocks is tried.
+	// The library's name may order dimensions of extent 1 differently, so every tag with the same blocks is tried.
 	blocks := tag[strings.IndexFunc(tag+"0", unicode.IsDigit):]
 	for i := C.int(2); ; i++ {
 		c := C.gt_tag_name(l.c, i)
@@ -132,7 +132,7 @@ func (l *Lib) tagged(t DType, dims []int64, tag C.int) (*MD, error) {
 	return l.wrap(p), nil
 }
 
-// Permute is the same memory seen with its dimensions in another order: dimension i of m becomes dimension perm[i].
+// Permute describes the same memory with its dimensions reordered: dimension i of m becomes dimension perm[i].
 func (m *MD) Permute(perm ...int) (*MD, error) {
 	c := make([]C.int, len(perm))
 	for i, p := range perm {
@@ -147,19 +147,19 @@ func (m *MD) Permute(perm ...int) (*MD, error) {
 	return m.lib.wrap(p), nil
 }
 
-// Bytes is the size of the memory, padding included.
+// Bytes is the size of the memory, including padding.
 func (m *MD) Bytes() int64 {
 	defer runtime.KeepAlive(m)
 	return int64(C.gt_md_size(m.lib.c, m.c))
 }
 
-// Equal says whether both describe the same memory: shape, type and layout.
+// Equal reports whether both describe the same memory: shape, type and layout.
 func (m *MD) Equal(o *MD) bool {
 	defer runtime.KeepAlive([2]*MD{m, o})
 	return C.gt_md_equal(m.lib.c, m.c, o.c) != 0
 }
 
-// Info tells what a descriptor says. Blocked is false for opaque layouts.
+// Info holds the fields of a descriptor. Blocked is false for opaque layouts.
 type Info struct {
 	DType         DType
 	Dims, Padded  []int64
@@ -183,9 +183,9 @@ func (m *MD) Info() (Info, error) {
 		Strides: cp(&c.strides, c.ndims), Blocks: cp(&c.blocks, c.nblocks), Index: cp(&c.idxs, c.nblocks)}, nil
 }
 
-// Tag names the layout in the library's manner: letters of the dimensions from outermost to innermost, capital where a
-// dimension is also blocked, then the blocks, as in "ABcd16a16b". Dimensions of extent 1 come last, as their place means nothing.
-// Strides with gaps are told after a colon. Equal tags, shapes and types mean equal memory; "" means a layout that cannot be named.
+// Tag names the layout in the library's notation: letters of the dimensions from outermost to innermost, upper case if a dimension is also blocked, then the
+// blocks, as in "ABcd16a16b". Dimensions of extent 1 come last, because their position has no effect. Strides with gaps follow after a colon. Equal tags,
+// shapes and types mean equal memory; "" means a layout that cannot be named.
 func (m *MD) Tag() string {
 	o, ok := m.order()
 	if !ok {
@@ -208,7 +208,7 @@ func (m *MD) Tag() string {
 	return s.String()
 }
 
-// Plain says whether the memory is row-major without gaps or padding.
+// Plain reports whether the memory is row-major without gaps or padding.
 func (m *MD) Plain() bool {
 	o, ok := m.order()
 	if !ok || !o.dense || len(o.Blocks) > 0 || !slices.Equal(o.Dims, o.Padded) {

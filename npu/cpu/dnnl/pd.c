@@ -8,13 +8,15 @@ typedef const int64_t *dims_t;
 
 static int append(gt_lib *l, const gt_spec *spec, void *po) {
     int v2 = l->major == 2, s = 0;
-    if (spec->sum) s = v2 ? ((int (*)(void *, float))l->append_sum)(po, 1) : ((int (*)(void *, float, int32_t, int))l->append_sum)(po, 1, 0, 0 /* dst's type */);
+    if (spec->sum) s = v2 ? ((int (*)(void *, float))l->append_sum)(po, 1) : ((int (*)(void *, float, int32_t, int))l->append_sum)(po, 1, 0,
+        0 /* dst's type */);
     if (!s && spec->relu)
-        s = v2 ? ((int (*)(void *, float, int, float, float))l->append_eltwise)(po, 1, 0x1f, 0, 0) : ((int (*)(void *, int, float, float))l->append_eltwise)(po, 0x20, 0, 0);
+        s = v2 ? ((int (*)(void *, float, int, float, float))l->append_eltwise)(po, 1, 0x1f, 0, 0) : ((int (*)(void *, int, float,
+        	float))l->append_eltwise)(po, 0x20, 0, 0);
     return s;
 }
 
-// attr with the caller's scratchpad and, if wanted, what is done to the result: a sum with what was there, a ReLU
+// attr with the caller's scratchpad and, if requested, operations on the result: adding the previous values, a ReLU
 static int attr_new(gt_lib *l, const gt_spec *spec, void **attr) {
     int s = l->attr_create(attr);
     if (s) return s;
@@ -32,7 +34,7 @@ static int attr_new(gt_lib *l, const gt_spec *spec, void **attr) {
     return s;
 }
 
-// create2 asks for the primitive descriptor of an operation descriptor, passing over the first implementations.
+// create2 creates the primitive descriptor of an operation descriptor, skipping the first implementations.
 static int create2(gt_lib *l, const void *op, const void *attr, const void *hint, int skip, void **pd) {
     typedef int (*create)(void **, const void *, const void *, void *, const void *);
     if (!skip) return ((create)l->pd_create)(pd, op, attr, l->engine, hint);
@@ -44,7 +46,7 @@ static int create2(gt_lib *l, const void *op, const void *attr, const void *hint
     return st;
 }
 
-// 2.x: fill an operation descriptor, then ask for a primitive descriptor.
+// 2.x: fill an operation descriptor, then create a primitive descriptor.
 static int pd2(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
     void *op = calloc(1, GT_OP_BYTES);
     int st = 5;
@@ -59,7 +61,8 @@ static int pd2(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
     switch (s->kind) {
     case GT_CONV_FWD: st = ((convf)l->conv_fwd)(op, s->prop, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r); break;
     case GT_CONV_BWD_DATA: st = ((convd)l->conv_bwd_data)(op, s->alg, s->src, s->weights, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r); break;
-    case GT_CONV_BWD_WEIGHTS: st = ((convw)l->conv_bwd_weights)(op, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r); break;
+    case GT_CONV_BWD_WEIGHTS: st = ((convw)l->conv_bwd_weights)(op, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates, s->pad_l,
+        s->pad_r); break;
     case GT_POOL_FWD: st = ((poolf)l->pool_fwd)(op, s->prop, s->alg, s->src, s->dst, s->strides, s->kernel, s->dilates, s->pad_l, s->pad_r); break;
     case GT_POOL_BWD: st = ((poolb)l->pool_bwd)(op, s->alg, s->src, s->dst, s->strides, s->kernel, s->dilates, s->pad_l, s->pad_r); break;
     case GT_SOFTMAX_FWD: st = ((smf)l->softmax_fwd)(op, s->prop, s->alg, s->src, s->dst, s->axis); break;
@@ -74,7 +77,8 @@ static int pd2(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
 static int pd3(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
     typedef int (*convf)(void **, void *, int, int, const void *, const void *, const void *, const void *, dims_t, dims_t, dims_t, dims_t, const void *);
     typedef int (*convd)(void **, void *, int, const void *, const void *, const void *, dims_t, dims_t, dims_t, dims_t, const void *, const void *);
-    typedef int (*convw)(void **, void *, int, const void *, const void *, const void *, const void *, dims_t, dims_t, dims_t, dims_t, const void *, const void *);
+    typedef int (*convw)(void **, void *, int, const void *, const void *, const void *, const void *, dims_t, dims_t, dims_t, dims_t, const void *,
+        const void *);
     typedef int (*poolf)(void **, void *, int, int, const void *, const void *, dims_t, dims_t, dims_t, dims_t, dims_t, const void *);
     typedef int (*poolb)(void **, void *, int, const void *, const void *, dims_t, dims_t, dims_t, dims_t, dims_t, const void *, const void *);
     typedef int (*smf)(void **, void *, int, int, const void *, const void *, int, const void *);
@@ -82,9 +86,12 @@ static int pd3(gt_lib *l, const gt_spec *s, const void *attr, void **pd) {
     typedef int (*mm)(void **, void *, const void *, const void *, const void *, const void *, const void *);
     void *e = l->engine;
     switch (s->kind) {
-    case GT_CONV_FWD: return ((convf)l->conv_fwd)(pd, e, s->prop, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r, attr);
-    case GT_CONV_BWD_DATA: return ((convd)l->conv_bwd_data)(pd, e, s->alg, s->src, s->weights, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r, s->hint, attr);
-    case GT_CONV_BWD_WEIGHTS: return ((convw)l->conv_bwd_weights)(pd, e, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r, s->hint, attr);
+    case GT_CONV_FWD: return ((convf)l->conv_fwd)(pd, e, s->prop, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates, s->pad_l,
+        s->pad_r, attr);
+    case GT_CONV_BWD_DATA: return ((convd)l->conv_bwd_data)(pd, e, s->alg, s->src, s->weights, s->dst, s->strides, s->dilates, s->pad_l, s->pad_r,
+        s->hint, attr);
+    case GT_CONV_BWD_WEIGHTS: return ((convw)l->conv_bwd_weights)(pd, e, s->alg, s->src, s->weights, s->bias, s->dst, s->strides, s->dilates,
+        s->pad_l, s->pad_r, s->hint, attr);
     case GT_POOL_FWD: return ((poolf)l->pool_fwd)(pd, e, s->prop, s->alg, s->src, s->dst, s->strides, s->kernel, s->dilates, s->pad_l, s->pad_r, attr);
     case GT_POOL_BWD: return ((poolb)l->pool_bwd)(pd, e, s->alg, s->src, s->dst, s->strides, s->kernel, s->dilates, s->pad_l, s->pad_r, s->hint, attr);
     case GT_SOFTMAX_FWD: return ((smf)l->softmax_fwd)(pd, e, s->prop, s->alg, s->src, s->dst, s->axis, attr);
@@ -112,7 +119,7 @@ int gt_pd(gt_lib *l, const gt_spec *s, void **pd) {
     void *attr = NULL;
     *pd = NULL;
     if (!constructor(l, s->kind)) return -2;
-    gt_threads(l, s->threads); // work is divided by the number of threads seen now
+    gt_threads(l, s->threads); // the library divides work by the current number of threads
     int st = attr_new(l, s, &attr);
     if (st) return st;
     if (s->kind == GT_REORDER) st = l->reorder_pd(pd, s->src, l->engine, s->dst, l->engine, attr);

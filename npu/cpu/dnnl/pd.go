@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// What names an argument's descriptor in PD.MD.
+// What selects an argument's descriptor in PD.MD.
 type What int
 
 // The descriptors that a primitive has.
@@ -26,7 +26,7 @@ const (
 	ScratchpadMD  What = 136
 )
 
-// The numbers of arguments in Bind.
+// Argument numbers for Bind.
 const (
 	ArgSrc         = 1
 	ArgDst         = 17
@@ -40,7 +40,7 @@ const (
 	ArgDiffBias    = 169
 )
 
-// Algorithms of pooling.
+// Pooling algorithms.
 const (
 	PoolMax        = 0x1ff
 	PoolAvgInclude = 0x2ff
@@ -52,10 +52,10 @@ type PD struct {
 	lib     *Lib
 	c       unsafe.Pointer
 	threads int
-	keep    any // what C refers to
+	keep    any // referenced from C
 }
 
-// Window is the geometry of a convolution or pooling, each as {h, w}. Dilation counts from 1 (none).
+// Window is the geometry of a convolution or pooling, each as {h, w}. A dilation of 1 means none.
 type Window struct {
 	Kernel, Stride, Dilation [2]int
 	Pad                      [4]int // top, left, bottom, right
@@ -102,7 +102,7 @@ func (m *MD) ptr() unsafe.Pointer {
 	return m.c
 }
 
-// Conv describes a convolution: y = x * w (+ bias), then ReLU if asked. x, w, y may be Any. Groups are told by w having five
+// Conv describes a convolution: y = x * w (+ bias), then ReLU if requested. x, w, y may be Any. With groups, w has five
 // dimensions, groups first. For the gradients X and Y, or W and Bias, describe the gradients.
 type Conv struct {
 	X, W, Bias, Y *MD
@@ -117,7 +117,7 @@ func (c Conv) spec(kind C.int) *C.gt_spec {
 	return s
 }
 
-// ConvForward makes y from x and w.
+// ConvForward computes y from x and w.
 func (l *Lib) ConvForward(c Conv) (*PD, error) {
 	s := c.spec(C.GT_CONV_FWD)
 	if c.Relu {
@@ -126,17 +126,17 @@ func (l *Lib) ConvForward(c Conv) (*PD, error) {
 	return l.create("convolution", s, c.Threads, nil, c.X, c.W, c.Bias, c.Y)
 }
 
-// ConvBackwardData makes the gradient of x from that of y and from w. hint is a forward of the same shape.
+// ConvBackwardData computes the gradient of x from that of y and from w. hint is a forward convolution of the same shape.
 func (l *Lib) ConvBackwardData(c Conv, hint *PD) (*PD, error) {
 	return l.create("convolution gradient by data", c.spec(C.GT_CONV_BWD_DATA), c.Threads, hint, c.X, c.W, c.Y)
 }
 
-// ConvBackwardWeights makes the gradients of w (and bias) from x and the gradient of y.
+// ConvBackwardWeights computes the gradients of w (and bias) from x and the gradient of y.
 func (l *Lib) ConvBackwardWeights(c Conv, hint *PD) (*PD, error) {
 	return l.create("convolution gradient by weights", c.spec(C.GT_CONV_BWD_WEIGHTS), c.Threads, hint, c.X, c.W, c.Bias, c.Y)
 }
 
-// Pool describes pooling of x to y; for the gradient, of x's and y's gradients.
+// Pool describes pooling of x to y; for the gradient, X and Y are the gradients.
 type Pool struct {
 	X, Y *MD
 	Window
@@ -154,17 +154,17 @@ func (p Pool) spec(kind C.int) *C.gt_spec {
 	return s
 }
 
-// PoolForward makes y from x.
+// PoolForward computes y from x.
 func (l *Lib) PoolForward(p Pool) (*PD, error) {
 	return l.create("pooling", p.spec(C.GT_POOL_FWD), p.Threads, nil, p.X, p.Y)
 }
 
-// PoolBackward makes the gradient of x from that of y and the forward's workspace.
+// PoolBackward computes the gradient of x from that of y and the forward's workspace.
 func (l *Lib) PoolBackward(p Pool, hint *PD) (*PD, error) {
 	return l.create("pooling gradient", p.spec(C.GT_POOL_BWD), p.Threads, hint, p.X, p.Y)
 }
 
-// Softmax describes softmax, or its logarithm, over one axis.
+// Softmax describes softmax, or its logarithm, along one axis.
 type Softmax struct {
 	X, Y    *MD // for the gradient: dx, y
 	DY      *MD // gradient only
@@ -180,24 +180,24 @@ func (s Softmax) alg() C.int {
 	return algSoftmax
 }
 
-// SoftmaxForward makes y from x.
+// SoftmaxForward computes y from x.
 func (l *Lib) SoftmaxForward(s Softmax) (*PD, error) {
 	sp := &C.gt_spec{kind: C.GT_SOFTMAX_FWD, alg: s.alg(), prop: propTraining, src: s.X.ptr(), dst: s.Y.ptr(), axis: C.int(s.Axis)}
 	return l.create("softmax", sp, s.Threads, nil, s.X, s.Y)
 }
 
-// SoftmaxBackward makes dx from y and dy.
+// SoftmaxBackward computes dx from y and dy.
 func (l *Lib) SoftmaxBackward(s Softmax, hint *PD) (*PD, error) {
 	sp := &C.gt_spec{kind: C.GT_SOFTMAX_BWD, alg: s.alg(), src: s.X.ptr(), weights: s.DY.ptr(), dst: s.Y.ptr(), axis: C.int(s.Axis)}
 	return l.create("softmax gradient", sp, s.Threads, hint, s.X, s.Y, s.DY)
 }
 
-// MatMul makes y = a b (+ bias); transposes are strides of a and b.
+// MatMul computes y = a b (+ bias); strides of a and b express transposes.
 func (l *Lib) MatMul(a, b, bias, y *MD, threads int) (*PD, error) {
 	return l.matmul(&C.gt_spec{kind: C.GT_MATMUL, src: a.ptr(), weights: b.ptr(), bias: bias.ptr(), dst: y.ptr()}, threads, a, b, bias, y)
 }
 
-// MatMulAdd makes y += a b.
+// MatMulAdd computes y += a b.
 func (l *Lib) MatMulAdd(a, b, y *MD, threads int) (*PD, error) {
 	return l.matmul(&C.gt_spec{kind: C.GT_MATMUL, src: a.ptr(), weights: b.ptr(), dst: y.ptr(), sum: 1}, threads, a, b, nil, y)
 }
@@ -211,8 +211,8 @@ func (l *Lib) matmul(s *C.gt_spec, threads int, a, b, bias, y *MD) (*PD, error) 
 	return pd, err
 }
 
-// brokenMatMul knows a bug of 2.6: its AMX kernel for bf16 runs into an illegal instruction, or gives wrong results, with an inner
-// dimension of 63 (about one shape in ten; no other dimension of 1 to 700 does it, and 3.2 is free of it).
+// brokenMatMul detects a bug of 2.6: its AMX kernel for bf16 hits an illegal instruction, or returns wrong results, with an inner dimension of 63 (about one
+// shape in ten; no other dimension from 1 to 700 is affected, nor is 3.2).
 func (l *Lib) brokenMatMul(a *MD, impl string) bool {
 	if l.Major() != 2 || !strings.Contains(impl, "amx") {
 		return false
@@ -233,7 +233,7 @@ func (p *PD) Impl() string {
 	return C.GoString(C.gt_pd_impl(p.lib.c, p.c))
 }
 
-// MD is the descriptor of an argument as the implementation wants it; nil where it has none.
+// MD is the implementation's descriptor of an argument, or nil if it does not have the argument.
 func (p *PD) MD(what What, index int) *MD {
 	m := p.lib.wrap(C.gt_pd_md(p.lib.c, p.c, C.int(what), C.int(index)))
 	runtime.KeepAlive(p)

@@ -17,7 +17,7 @@ type Prim struct {
 	c  unsafe.Pointer
 }
 
-// Create generates the code; milliseconds for a new shape.
+// Create generates the code. It takes milliseconds for a new shape.
 func (p *PD) Create() (*Prim, error) {
 	r := &Prim{pd: p}
 	st := C.gt_prim(p.lib.c, p.c, C.int(p.threads), &r.c)
@@ -31,7 +31,7 @@ func (p *PD) Create() (*Prim, error) {
 // PD is the descriptor that the code was made from.
 func (r *Prim) PD() *PD { return r.pd }
 
-// Arg is one argument of an execution: which, what and where.
+// Arg is one argument of an execution: its number, descriptor and memory.
 type Arg struct {
 	ID  int
 	MD  *MD
@@ -50,7 +50,7 @@ func (r *Prim) Bind(args []Arg) (*Exec, error) {
 	ids, mds, ptrs := make([]C.int, n+1), make([]unsafe.Pointer, n+1), make([]unsafe.Pointer, n+1)
 	for i, a := range args {
 		if a.MD == nil || a.Ptr == nil {
-			return nil, fmt.Errorf("dnnl: argument %d of %s has no descriptor or no memory", a.ID, r.pd.Impl())
+			return nil, fmt.Errorf("dnnl: argument %d of %s lacks a descriptor or memory", a.ID, r.pd.Impl())
 		}
 		ids[i], mds[i], ptrs[i] = C.int(a.ID), a.MD.c, a.Ptr
 	}
@@ -70,12 +70,12 @@ func (e *Exec) Run(s *Stream) error {
 	return e.Status(int(C.gt_exec_run(unsafe.Pointer(e.c), s.c)))
 }
 
-// Command is Run for a loop in C: status = fn(self, s.Handle()) with int (*fn)(void *self, void *stream). It is valid until Close.
+// Command is Run for a C loop: status = fn(self, s.Handle()) with int (*fn)(void *self, void *stream). It is valid until Close.
 func (e *Exec) Command() (fn, self unsafe.Pointer) {
 	return C.gt_exec_run_address(), unsafe.Pointer(e.c)
 }
 
-// Status is the error that a status of Command means.
+// Status returns the error for a status of Command.
 func (e *Exec) Status(st int) error {
 	if st == 0 {
 		return nil

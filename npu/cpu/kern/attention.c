@@ -3,7 +3,7 @@
 #define KERN_SRC "attention.per_isa.h"
 #include "attention.h"
 
-// The least number of units that backward is cut into, where there are as many blocks.
+// The minimum number of units of backward, if there are that many blocks.
 enum { AT_UNITS = 8 };
 
 at_job at_job_of(kern_cmd *c) {
@@ -40,7 +40,7 @@ int64_t at_workspace(const kern_cmd *c) {
 	return j.slot * c->n[6] + (j.parts > 1 ? units(&j) * j.sums : 0);
 }
 
-// border is the first block, counted over all heads, before which the blocks cost at least so much.
+// border is the first block, numbered across all heads, such that the blocks before it cost at least so much.
 static int64_t border(const at_job *j, int64_t cost) {
 	if (j->head == 0) return 0;
 	int64_t head = cost / j->head, i = 0;

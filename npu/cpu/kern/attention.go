@@ -26,7 +26,7 @@ func init() {
 	register(npu.AttentionBwd, func(op npu.Op) *Call { return attention("attention_bwd", op, 1, op.In[5:6]) })
 }
 
-// tilesOff is set by tests that want the other form of kernels.
+// tilesOff is set by tests of the form without AMX.
 var tilesOff = false
 
 func useTiles() bool {
@@ -34,7 +34,7 @@ func useTiles() bool {
 	return !tilesOff && !limited && C.kern_amx() != 0
 }
 
-// attention makes the Call of either direction: q, k and v are inputs from number q on, lse is checked too.
+// attention makes the Call of either direction: q, k and v are the inputs from number q on; lse is checked too.
 func attention(kernel string, op npu.Op, q int, lse []npu.Desc) *Call {
 	x, k := op.In[q], op.In[q+1]
 	dt, ok := act(x.DType)
@@ -67,7 +67,7 @@ func attention(kernel string, op npu.Op, q int, lse []npu.Desc) *Call {
 	return c
 }
 
-// attentionWorkspace has room for as many workers as there are threads, or units of work where those are fewer.
+// attentionWorkspace has room for one worker per thread, or per unit of work if there are fewer units.
 func attentionWorkspace(c *Call, threads int) int64 {
 	n, flags := (*C.int64_t)(&c.n[0]), C.int(c.flags)
 	c.n[6] = min(int64(threads), int64(C.kern_at_units(n, flags)))

@@ -1,12 +1,13 @@
-// Attention: what does not depend on the instruction set.
+// Attention: the part that does not depend on the instruction set.
 //
-// Note [attention]: AT_M queries of one head are worked on at once, against AT_N keys at a time. Their scores are kept transposed, S'[key][query], so that
-// a vector holds one key's scores of several queries: maximum, exponential and sum then go down columns, with no sum across lanes, and only the block of
-// queries has to be transposed: S' = K·Q' reads rows of K, and O = P·V finds P' as packed as a matrix product wants it. Keys and values are packed once per key
-// head (zeros behind D and behind T). Nothing of size S×T exists. Running maximum and sum as in arXiv 2205.14135; scores are in units of log 2, for 2^x is cheaper than e^x.
+// Note [attention]: a block of AT_M queries of one head is processed at once, AT_N keys at a time. The scores are stored transposed, S'[key][query], so that
+// a vector holds one key's scores for several queries: maximum, exponential and sum then go down columns, without sums across lanes, and only the block of
+// queries has to be transposed: S' = K·Q' reads rows of K, and O = P·V finds P' packed as a matrix product needs it. Keys and values are packed once per
+// key head (with zeros after D and after T). Nothing of size S×T exists. The running maximum and sum are as in arXiv 2205.14135; scores are in units of
+// log 2, because 2^x is cheaper than e^x.
 //
-// Note [units]: forward, every block of queries is computed in the same way whoever does it. Backward, a unit is a key head, or where those are few a
-// part of its queries, with sums of dk and dv of its own; parts are merged in order. The cut depends on shapes only, so results do not depend on the
+// Note [units]: forward, every block of queries is computed in the same way by any thread. Backward, a unit is a key head, or part of its queries if there
+// are few key heads, with separate sums of dk and dv; the parts are merged in order. The division depends on shapes only, so results do not depend on the
 // number of threads.
 #ifndef KERN_ATTENTION_H
 #define KERN_ATTENTION_H
@@ -15,17 +16,17 @@
 enum { AT_M = 64, AT_N = 128 };
 enum { AT_CAUSAL = 1, AT_SEG = 2, AT_BWD = 4, AT_TILES = 8 };
 
-// Sizes of a command: n[0…5] are B S T H G D, n[6] the most workers that the workspace has room for. f[0] is the scale.
+// Sizes of a command: n[0…5] are B S T H G D, n[6] the maximum number of workers that the workspace has room for. f[0] is the scale.
 typedef struct at_job at_job;
 struct at_job {
 	kern_cmd *cmd;
 	int64_t b, s, t, h, g, d;
 	int64_t dp, tp;     // padded D and T
-	int64_t per;        // query heads of a key head
-	int64_t off;        // query s sees keys up to s + off where causal
-	int64_t blocks;     // blocks of queries of a head
-	int64_t head;       // keys that the blocks of a head see, together: what a head costs
-	int64_t parts;      // backward: units of a key head
+	int64_t per;        // query heads per key head
+	int64_t off;        // causal: query s sees keys up to s + off
+	int64_t blocks;     // blocks of queries per head
+	int64_t head;       // keys that the blocks of a head see in total: its cost
+	int64_t parts;      // backward: units per key head
 	int64_t slot, sums; // bytes of a worker's scratch memory, and of a unit's sums
 	int64_t workers;
 	int causal;
@@ -34,7 +35,7 @@ struct at_job {
 	// Works on blocks lo…hi-1 of a key head: block i is number i % blocks of the key head's query head i / blocks.
 	void (*fwd)(const at_job *j, char *scratch, int64_t key_head, int64_t lo, int64_t hi);
 	void (*bwd)(const at_job *j, char *scratch, float *sums, int64_t key_head, int64_t lo, int64_t hi);
-	// Adds up the parts' sums of dk and dv of a key head, and writes them.
+	// Adds the parts' sums of dk and dv of a key head, and writes the totals.
 	void (*end)(const at_job *j, float *sums, int64_t key_head);
 };
 
@@ -46,13 +47,13 @@ int64_t at_workspace(const kern_cmd *c);
 static inline int64_t at_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t at_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t at_up(int64_t a, int64_t to) { return (a + to - 1) / to * to; }
-// Keys that a block of queries from q0 on sees.
+// The number of keys that a block of queries from q0 on sees.
 static inline int64_t at_limit(const at_job *j, int64_t q0) { return j->causal ? at_min(j->t, at_min(q0 + AT_M, j->s) + j->off) : j->t; }
 
-// at_apart says whether no query of the block from q0 on is of the segment of one of the keys t0…t0+n-1.
+// at_apart reports whether no query of the block from q0 on shares a segment with any of the keys t0…t0+n-1.
 int at_apart(const at_job *j, int64_t b, int64_t q0, int64_t t0, int64_t n);
 
-// Where a block of queries lies in [B S H D] and in [B H S].
+// Positions of a block of queries in [B S H D] and in [B H S].
 typedef struct {
 	int64_t b, h, q0, n, at, stride, row;
 } at_block;
@@ -64,18 +65,18 @@ static inline at_block at_block_of(const at_job *j, int64_t key_head, int64_t i)
 	k.row = (k.b * j->h + k.h) * j->s + k.q0;
 	return k;
 }
-// Where the keys of a key head lie in [B T G D].
+// Positions of the keys of a key head in [B T G D].
 static inline int64_t at_keys(const at_job *j, int64_t key_head) { return (key_head / j->g * j->t * j->g + key_head % j->g) * j->d; }
 
-// Scratch memory is handed out in pieces.
+// Allocates scratch memory in pieces.
 static inline void *at_take(char **p, int64_t bytes) {
 	void *at = *p;
 	*p += at_up(bytes, 64);
 	return at;
 }
 
-// Note [ahead]: a head's rows are short and far apart, which the processor does not foresee. What the next block reads, what this one writes, and a share of
-// the next key head's keys and values is therefore asked for meanwhile, some rows at each call of at_ask; that is a quarter of the time at S = 256.
+// Note [ahead]: a head's rows are short and far apart, so hardware prefetching misses them. The rows that the next block reads and this one writes, and a
+// share of the next key head's keys and values, are therefore prefetched, a few rows per call of at_ask. This saves a quarter of the time at S = 256.
 typedef struct {
 	struct {
 		char *at;
@@ -86,7 +87,7 @@ typedef struct {
 	int64_t row, bytes, share;
 } at_ahead;
 
-// Fills the list for block i of lo…hi-1 of a key head, to be asked for in so many calls.
+// Fills the prefetch list for block i of lo…hi-1 of a key head, to be worked off in the given number of calls.
 void at_plan(at_ahead *a, const at_job *j, int64_t size, int64_t key_head, int64_t i, int64_t lo, int64_t hi, int64_t calls);
 
 static inline void at_ask(at_ahead *a) {
@@ -105,7 +106,7 @@ static inline void at_ask(at_ahead *a) {
 	}
 }
 
-// With AMX, where the compiler knows it.
+// With AMX, if the compiler supports it.
 int kern_amx(void);
 int64_t at_tiles_slot(const at_job *j);
 void at_tiles(at_job *j);

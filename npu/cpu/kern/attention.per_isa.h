@@ -10,8 +10,9 @@
 
 enum { ISA(SET), ISA(ADD), ISA(SCALED) };
 
-// C[AT_R][w vectors] = A·B (SET), C + A·B (ADD) or C·factor[row] + A·B (SCALED), over k; A's element is a[row*ra + i*ka], B's row b[i*ldb…].
-INLINE void ISA(tile)(const int w, int64_t k, const float *a, int64_t ra, int64_t ka, const float *b, int64_t ldb, float *c, int64_t ldc, int mode, const float *factor) {
+// C[AT_R][w vectors] = A·B (SET), C + A·B (ADD) or C·factor[row] + A·B (SCALED), summed over k. A's elements are a[row*ra + i*ka], B's rows b[i*ldb…].
+INLINE void ISA(tile)(const int w, int64_t k, const float *a, int64_t ra, int64_t ka, const float *b, int64_t ldb, float *c, int64_t ldc, int mode,
+	const float *factor) {
 	V acc[AT_R][AT_W];
 	UNROLL for (int r = 0; r < AT_R; r++)
 		UNROLL for (int v = 0; v < w; v++) acc[r][v] = (V){0};
@@ -33,7 +34,8 @@ INLINE void ISA(tile)(const int w, int64_t k, const float *a, int64_t ra, int64_
 }
 
 #define ISA_TILE(name, ra, ka)                                                                                                                          \
-	NOINLINE void ISA(name)(int64_t w, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, int mode, const float *factor) { \
+	NOINLINE void ISA(name)(int64_t w, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, int mode, \
+		const float *factor) { \
 		for (int64_t n = (w + AT_W - 1) / AT_W; n > 0; n--) {                                                                                           \
 			int64_t now = (w + n - 1) / n;                                                                                                              \
 			if (now == 1) ISA(tile)(1, k, a, ra, ka, b, ldb, c, ldc, mode, factor);                                                                     \
@@ -42,12 +44,12 @@ INLINE void ISA(tile)(const int w, int64_t k, const float *a, int64_t ra, int64_
 			w -= now, b += now * VL, c += now * VL;                                                                                                     \
 		}                                                                                                                                               \
 	}
-// AT_R rows of a product w vectors wide, A row by row or column by column.
+// AT_R rows of a product that is w vectors wide, with A stored by rows or by columns.
 ISA_TILE(rows, lda, 1)
 ISA_TILE(columns, 1, lda)
 #undef ISA_TILE
 
-// 2^v to 2e-7, relative: a polynomial for the fraction and the integer into the exponent. -inf gives 0.
+// 2^v with a relative error of 2e-7: a polynomial for the fraction; the integer part goes into the exponent. -inf gives 0.
 INLINE V ISA(vexp2)(V v) {
 #if VL == 16
 	V k = (V)_mm512_roundscale_ps((__m512)v, 0);
@@ -70,7 +72,7 @@ INLINE V ISA(vexp2)(V v) {
 #endif
 }
 
-INLINE V ISA(top)(V a, V b) { // b where either is NaN
+INLINE V ISA(top)(V a, V b) { // b if either is NaN
 #if VL == 16
 	return (V)_mm512_max_ps((__m512)a, (__m512)b);
 #elif VL == 8
@@ -80,7 +82,7 @@ INLINE V ISA(top)(V a, V b) { // b where either is NaN
 #endif
 }
 
-// dst[x][AT_M] = scale·src[AT_M][x] for x < dp, in squares of VL: where bit h of row and column differ, they change places.
+// dst[x][AT_M] = scale·src[AT_M][x] for x < dp, in squares of VL: elements whose row and column differ in bit h are swapped.
 NOINLINE void ISA(turn)(float *dst, const float *src, int64_t dp, float scale) {
 	I lane;
 	for (int i = 0; i < VL; i++) lane[i] = i;
@@ -100,10 +102,10 @@ NOINLINE void ISA(turn)(float *dst, const float *src, int64_t dp, float scale) {
 		}
 }
 
-// What the queries of a block see.
+// Which keys the queries of a block see.
 typedef struct {
 	int causal, segs;
-	int64_t diag; // causal: query m sees keys up to m + diag of the block of keys at hand
+	int64_t diag; // causal: query m sees keys up to m + diag of the current block of keys
 	const int32_t *seg; // of those keys
 	int32_t own[AT_M];  // segments of the queries
 } ISA(sight);
@@ -116,24 +118,24 @@ static void ISA(turn_to)(ISA(sight) *e, const at_job *j, const at_block *k, int6
 	e->diag = k->q0 + j->off - t0;
 	if (e->segs) e->seg = j->seg + k->b * j->s + t0;
 }
-// The first vector of queries in which one sees key i or a later one.
+// The first vector of queries that has one that sees key i or a later key.
 INLINE int64_t ISA(from)(const ISA(sight) *e, int64_t i) { return e->causal && i > e->diag ? (i - e->diag) / VL : 0; }
-// The keys, of n, that a query before m sees.
+// The number of keys, of n, that any query before m sees.
 INLINE int64_t ISA(until)(const ISA(sight) *e, int64_t m, int64_t n) { return e->causal ? at_max(0, at_min(n, m + e->diag)) : n; }
 
-// All bits are set in the lanes of the queries m… that see key i. Keys from n on are not of this block of queries, and causal they are seen by none.
+// Sets all bits in the lanes of the queries m… that see key i. Keys from n on are outside this block of queries; if causal, no query sees them.
 INLINE I ISA(seen)(const ISA(sight) *e, int64_t m, int64_t i, int64_t n, I lane) {
 	I ok = ~(I){0};
 	if (e->causal) ok = lane + (int32_t)(m + e->diag - i) >= 0;
 	if (e->segs) {
 		I own;
 		memcpy(&own, e->own + m, sizeof own);
-		ok &= own == e->seg[at_min(i, n - 1)]; // segments end with the keys
+		ok &= own == e->seg[at_min(i, n - 1)]; // seg ends with the keys
 	}
 	return ok;
 }
 
-// Forward's memory for a worker.
+// A worker's memory, forward.
 typedef struct {
 	float *k, *v, *q, *qt, *o, *s, *max, *sum, *factor;
 } ISA(fwd_mem);
@@ -157,7 +159,7 @@ INLINE void ISA(soften)(const ISA(fwd_mem) *w, const ISA(sight) *e, int64_t m, i
 	}
 	V now = ISA(top)(ISA(top)(top[0], top[1]), ISA(top)(top[2], top[3]));
 	ISA(st_f32)(w->max + m, now);
-	now = (V)((now > -INFINITY) & (I)now); // of nothing seen, 0 keeps the differences from NaN
+	now = (V)((now > -INFINITY) & (I)now); // if no key is seen, 0 keeps the differences from becoming NaN
 	V f = ISA(vexp2)(old - now);
 	ISA(st_f32)(w->factor + m, f);
 	for (i = 0; i + 4 <= end; i += 4)
@@ -174,7 +176,7 @@ INLINE void ISA(soften)(const ISA(fwd_mem) *w, const ISA(sight) *e, int64_t m, i
 	ISA(st_f32)(w->sum + m, ISA(ld_f32)(w->sum + m) * f + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
 }
 
-// A block of queries in qt, against all keys: o, not divided yet, max and sum.
+// A block of queries in qt against all keys: o before the division, max and sum.
 static void ISA(fwd_block)(const at_job *j, const ISA(fwd_mem) *w, const at_block *k, at_ahead *ahead) {
 	ISA(sight) e;
 	ISA(look)(&e, j, k);
@@ -204,12 +206,12 @@ static void ISA(fwd_block)(const at_job *j, const ISA(fwd_mem) *w, const at_bloc
 	for (int64_t m = 0; lse && m < k->n; m++) lse[k->row + m] = w->max[m] * 0.69314718f + logf(w->sum[m]);
 }
 
-// Backward's memory for a worker, and a unit's sums.
+// A worker's memory, backward, and a unit's sums.
 typedef struct {
 	float *k, *v, *q, *go, *qt, *gt, *dq, *p, *ds, *lse, *delta, *dk, *dv;
 } ISA(bwd_mem);
 
-// P' and dP', both of AT_R keys i… and all queries from vector v on, become probabilities and gradients of scores.
+// Turns P' and dP', of AT_R keys i… and all queries from vector v on, into probabilities and gradients of scores.
 INLINE void ISA(harden)(const ISA(bwd_mem) *w, const ISA(sight) *e, int64_t v, int64_t i, int64_t n) {
 	I lane;
 	for (int l = 0; l < VL; l++) lane[l] = l;
@@ -226,7 +228,7 @@ INLINE void ISA(harden)(const ISA(bwd_mem) *w, const ISA(sight) *e, int64_t v, i
 	}
 }
 
-// A block of queries against all keys: dq, and what it adds to dk and dv.
+// A block of queries against all keys: dq, and its contributions to dk and dv.
 static void ISA(bwd_block)(const at_job *j, const ISA(bwd_mem) *w, const at_block *k, at_ahead *ahead) {
 	ISA(sight) e;
 	ISA(look)(&e, j, k);

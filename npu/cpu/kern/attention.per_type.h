@@ -1,7 +1,7 @@
-// Attention's reading and writing, for one instruction set and element type.
+// Loads and stores of attention, for one instruction set and element type.
 #include "type.h"
 
-// n rows of d elements, a stride apart, become float32 rows of dp, with zeros behind d, and behind row n up to row all.
+// Reads n rows of d elements, a stride apart, into float32 rows of dp, with zeros after d, and after row n up to row all.
 static void FN(at_pack)(float *dst, const EL *src, int64_t stride, int64_t n, int64_t all, int64_t d, int64_t dp) {
 	for (int64_t i = 0; i < n; i++, src += stride, dst += dp) {
 		int64_t x = 0;
@@ -12,7 +12,7 @@ static void FN(at_pack)(float *dst, const EL *src, int64_t stride, int64_t n, in
 	if (all > n) memset(dst, 0, (size_t)((all - n) * dp) * 4);
 }
 
-// n rows of dst, a stride apart, are rows of src times scale, and times factor[row] where there are factors.
+// Sets n rows of dst, a stride apart, to rows of src times scale, and times factor[row] if factor is not null.
 static void FN(at_unpack)(EL *dst, int64_t stride, const float *src, int64_t n, int64_t d, int64_t dp, float scale, const float *factor) {
 	for (int64_t i = 0; i < n; i++, src += dp, dst += stride) {
 		float f = factor ? factor[i] * scale : scale;
@@ -43,7 +43,7 @@ static void FN(at_fwd)(const at_job *j, char *scratch, int64_t key_head, int64_t
 	}
 }
 
-// The logarithms, and Σ do·o, of the rows of a block. Rows that are not there, and those that see nothing, get probabilities of 0.
+// The logarithms, and Σ do·o, of the rows of a block. Missing rows, and rows that see nothing, get probabilities of 0.
 static void FN(at_rows)(const at_job *j, const at_block *k, float *l, float *delta) {
 	const EL *go = (const EL *)j->cmd->p[0] + k->at, *o = (const EL *)j->cmd->p[4] + k->at;
 	const float *lse = (const float *)j->cmd->p[5] + k->row;
@@ -66,7 +66,8 @@ static void FN(at_bwd)(const at_job *j, char *scratch, float *sums, int64_t key_
 	ISA(bwd_mem) w = {.dk = sums, .dv = sums + j->tp * dp};
 	memset(sums, 0, (size_t)(2 * keys));
 	w.k = at_take(&scratch, keys), w.v = at_take(&scratch, keys);
-	w.q = at_take(&scratch, block), w.go = at_take(&scratch, block), w.qt = at_take(&scratch, block), w.gt = at_take(&scratch, block), w.dq = at_take(&scratch, block);
+	w.q = at_take(&scratch, block), w.go = at_take(&scratch, block), w.qt = at_take(&scratch, block), w.gt = at_take(&scratch, block),
+		w.dq = at_take(&scratch, block);
 	w.p = at_take(&scratch, 4 * AT_M * AT_N), w.ds = at_take(&scratch, 4 * AT_M * AT_N);
 	w.lse = at_take(&scratch, 4 * AT_M), w.delta = at_take(&scratch, 4 * AT_M);
 	FN(at_pack)(w.k, (const EL *)a[2] + at, j->g * d, j->t, j->tp, d, dp);

@@ -1,10 +1,11 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-// Attention of bfloat16 by the matrix unit. See Note [attention].
+// Attention in bfloat16 on the matrix unit. See Note [attention].
 //
-// Note [tiles]: the unit multiplies 16 rows of 32 elements by a tile that holds such a column's pairs side by side, 16 rows of 16 pairs. So A of a product is stored by
-// rows, B by pairs of rows. With the scores transposed nothing of their size is: P' by pairs of keys is B of O' = V'·P', dS' is that of dQ' = K'·dS', and by rows they are A of dV = P'·dO
-// and dK = dS'·Q. K' or V' is made once per key head; the block of queries is stored both ways. The unit is so fast that exponentials are most of the work.
+// Note [tiles]: the unit multiplies 16 rows of 32 elements by a tile that holds the pairs of such a column side by side, 16 rows of 16 pairs. A of a product
+// is therefore stored by rows, B by pairs of rows. Since the scores are stored transposed, nothing of their size has to be transposed: P' by pairs of keys is
+// B of O' = V'·P', dS' is that of dQ' = K'·dS', and by rows they are A of dV = P'·dO and dK = dS'·Q. K' or V' is made once per key head; the block of queries
+// is stored both ways. The unit is so fast that exponentials are most of the work.
 #include "attention.h"
 
 #if !defined(__x86_64__) || !defined(__GNUC__) || defined(__clang__)
@@ -24,7 +25,7 @@ void at_tiles(at_job *j) { (void)j; }
 
 static int amx;
 
-// The kernel gives a process the unit's registers when asked (ARCH_REQ_XCOMP_PERM of XFEATURE_XTILEDATA).
+// The kernel grants a process the unit's registers on request (ARCH_REQ_XCOMP_PERM of XFEATURE_XTILEDATA).
 static void ask(void) {
 	unsigned a, b, c, d, lo, hi;
 	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 22 & 1) || !(d >> 24 & 1)) return; // AMX-BF16, AMX-TILE
@@ -45,12 +46,12 @@ int kern_amx(void) {
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
-// Queries are worked on by pairs of tiles, W, against N keys: that much stays in the nearest cache.
+// Queries are processed in pairs of tiles, W, against N keys: these fit in the first-level cache.
 enum { M = AT_M, N = 256, W = 32 };
 typedef __m512 F;
 typedef uint16_t half;
 
-// All eight tiles are 16 rows of 64 bytes. The configuration is the thread's; oneDNN makes its own before it uses the unit.
+// All eight tiles are 16 rows of 64 bytes. The configuration belongs to the thread; oneDNN sets its own before it uses the unit.
 static void tiles_on(void) {
 	struct {
 		uint8_t palette, start, zero[14];
@@ -61,11 +62,12 @@ static void tiles_on(void) {
 	_tile_loadconfig(&cfg);
 }
 
-// 32×32 of c is (or where add, grows by) the product of a, k pieces of 32 rows of 32, a step apart, and b, 16·k rows of 32 pairs; row lengths in elements.
+// Sets 32×32 of c to (or with add, adds to it) the product of a, k pieces of 32 rows of 32, a step apart, and b, 16·k rows of 32 pairs. Row
+// lengths in elements.
 INLINE void product(float *c, int64_t ldc, const half *a, int64_t lda, int64_t step, const half *b, int64_t ldb, int64_t k, int add) {
 	ldc *= 4;
 	char *c1 = (char *)c + 16 * ldc;
-	__asm__ volatile("" ::: "memory"); // the intrinsics do not say that they read memory
+	__asm__ volatile("" ::: "memory"); // the intrinsics do not declare that they read memory
 	if (add) {
 		_tile_loadd(0, c, ldc);
 		_tile_loadd(1, c + 16, ldc);
@@ -93,7 +95,7 @@ INLINE void product(float *c, int64_t ldc, const half *a, int64_t lda, int64_t s
 	_tile_stored(3, c1 + 64, ldc);
 }
 
-// 2^x to 3e-6, relative, a hundredth of what rounding to bfloat16 takes. Below -127 it is 0.
+// 2^x with a relative error of 3e-6, a hundredth of bfloat16's rounding error. 0 below -127.
 INLINE F exp2_of(F x) {
 	const F magic = _mm512_set1_ps(12582912.0f);
 	x = _mm512_max_ps(_mm512_set1_ps(-127), x);
@@ -105,18 +107,19 @@ INLINE F exp2_of(F x) {
 	return (F)_mm512_add_epi32((__m512i)p, _mm512_slli_epi32((__m512i)t, 23));
 }
 
-// x of a key and y of the next become pairs.
+// Packs x of a key and y of the next into pairs.
 INLINE __m512i pairs(F x, F y) {
 	const __m512i mix = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
 	return _mm512_permutexvar_epi16(mix, (__m512i)_mm512_cvtne2ps_pbh(y, x));
 }
 
-// A square of 16×16 words changes rows for columns.
+// Transposes a square of 16×16 words.
 INLINE void turn(__m512i *a) {
 	const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
 	UNROLL for (int h = 1; h < 16; h *= 2) {
 		__mmask16 odd = _mm512_test_epi32_mask(lane, _mm512_set1_epi32(h));
-		__m512i low = _mm512_mask_add_epi32(lane, odd, lane, _mm512_set1_epi32(16 - h)), high = _mm512_mask_add_epi32(_mm512_add_epi32(lane, _mm512_set1_epi32(h)), odd, lane, _mm512_set1_epi32(16));
+		__m512i low = _mm512_mask_add_epi32(lane, odd, lane, _mm512_set1_epi32(16 - h)), high = _mm512_mask_add_epi32(_mm512_add_epi32(lane,
+			_mm512_set1_epi32(h)), odd, lane, _mm512_set1_epi32(16));
 		UNROLL for (int i = 0; i < 16; i++)
 			if (!(i & h)) {
 				__m512i p = _mm512_permutex2var_epi32(a[i], low, a[i + h]), q = _mm512_permutex2var_epi32(a[i], high, a[i + h]);
@@ -125,7 +128,7 @@ INLINE void turn(__m512i *a) {
 	}
 }
 
-// n rows of d, a stride apart, become rows of dp, with zeros behind d, and behind row n up to row all.
+// Copies n rows of d, a stride apart, to rows of dp, with zeros after d, and after row n up to row all.
 static void pack(half *dst, const half *src, int64_t stride, int64_t n, int64_t all, int64_t d, int64_t dp) {
 	for (int64_t i = 0; i < n; i++, src += stride, dst += dp) {
 		for (int64_t x = 0; x < dp; x += 32) {
@@ -136,7 +139,7 @@ static void pack(half *dst, const half *src, int64_t stride, int64_t n, int64_t 
 	memset(dst, 0, (size_t)((all - n) * dp) * 2);
 }
 
-// Words of row i and column x, which are pairs of elements, come to row x and column i: dst[dp/2][rows].
+// Moves words of row i and column x, which are pairs of elements, to row x and column i: dst[dp/2][rows].
 static void pairs_turned(half *dst, const half *src, int64_t rows, int64_t dp) {
 	for (int64_t i = 0; i < rows; i += 16)
 		for (int64_t x = 0; x < dp / 2; x += 16) {
@@ -159,7 +162,7 @@ static void pairs_of_rows(half *dst, const half *src, int64_t rows, int64_t dp) 
 		for (int64_t x = 0; x < dp; x += 16) _mm512_storeu_si512(dst + i * dp + 2 * x, pair_of(src + i * dp + x, dp));
 }
 
-// dst[rows/32][dp][32]: pieces of 32 columns, so that the rows of a tile are neighbours.
+// dst[rows/32][dp][32]: pieces of 32 columns, so that the rows of a tile are adjacent.
 static void turned(half *dst, const half *src, int64_t rows, int64_t dp) {
 	for (int64_t i = 0; i < rows; i += 32)
 		for (int64_t x = 0; x < dp; x += 16) {
@@ -170,7 +173,7 @@ static void turned(half *dst, const half *src, int64_t rows, int64_t dp) {
 		}
 }
 
-// n rows of d, a stride apart, are the columns of src[dp][M] times factor, of each.
+// Sets n rows of d, a stride apart, to the columns of src[dp][M], each times its factor.
 static void unpack_turned(half *dst, int64_t stride, const float *src, int64_t n, int64_t d, const float *factor) {
 	for (int64_t m = 0; m < n; m += 16)
 		for (int64_t x = 0; x < d; x += 16) {
@@ -183,14 +186,14 @@ static void unpack_turned(half *dst, int64_t stride, const float *src, int64_t n
 		}
 }
 
-// n rows of d, a stride apart, are rows of src times scale.
+// Sets n rows of d, a stride apart, to rows of src times scale.
 static void unpack(half *dst, int64_t stride, const float *src, int64_t n, int64_t d, int64_t dp, float scale) {
 	for (int64_t i = 0; i < n; i++, src += dp, dst += stride)
 		for (int64_t x = 0; x < d; x += 16)
 			_mm256_mask_storeu_epi16(dst + x, (__mmask16)((1u << at_min(16, d - x)) - 1), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(src + x) * _mm512_set1_ps(scale)));
 }
 
-// What the queries of a block see; as in attention.per_isa.h.
+// Which keys the queries of a block see; as in attention.per_isa.h.
 typedef struct {
 	int causal;
 	int64_t diag;
@@ -207,7 +210,7 @@ static void turn_to(sight *e, const at_job *j, const at_block *k, int64_t t0) {
 	e->diag = k->q0 + j->off - t0;
 	e->seg = j->seg ? j->seg + k->b * j->s + t0 : 0;
 }
-// The first 32 queries of which one sees key i or a later one, and the keys of n that a query before m sees.
+// The first group of 32 queries that has one that sees key i or a later key, and the number of keys, of n, that any query before m sees.
 INLINE int64_t from(const sight *e, int64_t i) { return e->causal && i > e->diag ? (i - e->diag) / 32 * 32 : 0; }
 INLINE int64_t until(const sight *e, int64_t m, int64_t n) { return e->causal ? at_max(0, at_min(n, m + e->diag)) : n; }
 INLINE __mmask16 seen(const sight *e, int64_t m, int64_t i) {
@@ -223,7 +226,7 @@ typedef struct {
 	F scale;
 } fwd_mem;
 
-// Queries m…m+15 against n keys; probabilities behind those that are seen are 0 up to fill, which is even. max is of scores as they are, before the scale.
+// Queries m…m+15 against n keys. Probabilities after the visible keys are 0 up to fill, which is even. max is that of the unscaled scores.
 INLINE void soften(const fwd_mem *w, const sight *e, int64_t m, int64_t n, int64_t fill) {
 	float *s = w->s + m % W;
 	half *p = w->p + 2 * (m % W);
@@ -252,7 +255,7 @@ INLINE void soften(const fwd_mem *w, const sight *e, int64_t m, int64_t n, int64
 	for (; i < fill; i += 2) _mm512_store_si512(p + i * W, _mm512_setzero_si512());
 }
 
-// Columns m…m+15 of o, by columns, times factor, unless all factors are 1.
+// Scales columns m…m+15 of o by their factors, unless all factors are 1.
 INLINE void rescale(const fwd_mem *w, int64_t m, int64_t dp) {
 	F f = _mm512_load_ps(w->factor + m);
 	if (_mm512_cmp_ps_mask(f, _mm512_set1_ps(1), _CMP_NEQ_UQ))
@@ -321,7 +324,7 @@ typedef struct {
 	F scale;
 } bwd_mem;
 
-// Two keys i, i+1 and 32 queries from m: from scores and dP to P and dS, by rows, and dS by pairs too.
+// Two keys i, i+1 and 32 queries from m: computes P and dS from scores and dP, by rows, and dS by pairs too.
 INLINE void harden(const bwd_mem *w, const sight *e, int64_t m, int64_t i, int64_t at, int64_t n, int whole) {
 	F p[4], g[4];
 	UNROLL for (int u = 0; u < 4; u++) {
@@ -362,7 +365,8 @@ static void bwd_block(const at_job *j, const bwd_mem *w, const at_block *k, at_a
 			}
 		}
 		for (int64_t m = 0; m < M; m += 32)
-			for (int64_t x = 0; x < dp; x += 32) product(w->dq + x * M + m, M, w->kt + t0 * dp + 32 * x, 32, 32 * dp, w->dsn + 2 * m, 2 * M, at_up(until(&e, m + 32, n), 32) / 32, 1);
+			for (int64_t x = 0; x < dp; x += 32) product(w->dq + x * M + m, M, w->kt + t0 * dp + 32 * x, 32, 32 * dp, w->dsn + 2 * m, 2 * M, at_up(until(&e,
+				m + 32, n), 32) / 32, 1);
 	}
 }
 
@@ -378,7 +382,7 @@ static bwd_mem bwd_mem_of(const at_job *j, char **p, float *sums) {
 	return w;
 }
 
-// The logarithms, in units of log 2, and Σ do·o, of a block; as at_rows in attention.per_type.h.
+// The logarithms, in units of log 2, and Σ do·o, of a block; like at_rows in attention.per_type.h.
 static void rows_of(const at_job *j, const at_block *k, const half *go, float *l, float *delta) {
 	const half *o = (const half *)j->cmd->p[4] + k->at;
 	const float *lse = (const float *)j->cmd->p[5] + k->row;

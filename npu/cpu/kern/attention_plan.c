@@ -1,6 +1,6 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-// What both forms of attention ask about a job: which keys a block of queries need not meet, and which rows to ask the memory for ahead of their use.
+// The plan that both forms of attention share: which keys a block of queries can skip, and which rows to prefetch.
 #include "attention.h"
 
 int at_apart(const at_job *j, int64_t b, int64_t q0, int64_t t0, int64_t n) {
@@ -16,7 +16,7 @@ int at_apart(const at_job *j, int64_t b, int64_t q0, int64_t t0, int64_t n) {
 	return 1;
 }
 
-// Rows lo…hi-1 of argument arg, the first of which is at an element.
+// Rows lo…hi-1 of argument arg; the first begins at the given element.
 static void list(at_ahead *a, const at_job *j, int arg, int64_t size, int64_t at, int64_t stride, int64_t lo, int64_t hi, int write) {
 	if (!j->cmd->p[arg] || hi <= lo) return;
 	a->list[a->n].at = (char *)j->cmd->p[arg] + (at + lo * stride) * size, a->list[a->n].stride = stride * size, a->list[a->n].rows = hi - lo;

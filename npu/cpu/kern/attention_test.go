@@ -49,7 +49,8 @@ func segments(r *rand.Rand, b, s int) []byte {
 	return out
 }
 
-// check compares both directions with package ref: in float32 to the rounding of sums; in bfloat16 probabilities, too, are rounded to 2^-9 on their way into the second product.
+// check compares both directions with package ref: in float32 to the rounding of sums; in bfloat16 probabilities, too, are rounded to 2^-9
+// on their way into the second product.
 func (a heads) check(t *testing.T, dt npu.DType) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))

@@ -18,8 +18,8 @@ bn_cut bn_cut_of(const kern_cmd *c) {
 	case KERN_BLOCK16: t.groups = ch / 16, t.width = 16, t.segments = n, t.rows = hw; break;
 	default: t.groups = ch, t.width = 1, t.segments = n, t.rows = hw;
 	}
-	// Pieces are small enough to be summed in float32, and large enough that their sums (8 bytes a channel) are little beside the rows; there
-	// are 64 of them or more where that allows, to keep as many threads busy.
+	// Pieces are small enough to be summed in float32, and large enough that their sums (8 bytes a channel) are small compared to the rows; there
+	// are 64 or more if possible, to keep that many threads busy.
 	int64_t least = t.width == 1 ? 1024 : 96, most = t.width == 1 ? 8192 : 512, pieces = 1;
 	while (t.rows / pieces > most || (pieces * t.segments * t.groups < 64 && t.rows / (pieces * 2) >= least)) pieces *= 2;
 	t.cut = (t.rows + pieces - 1) / pieces;
@@ -38,7 +38,7 @@ static void both(void *ctx, int64_t lo, int64_t hi) {
 	for (int64_t g = lo; g < hi; g++) {
 		for (int64_t i = 0; i < p->t.items; i++) p->first(p, g, i);
 		p->merge(p, g, 0, p->t.width);
-		// Backwards: what was read last is still in the cache.
+		// Backwards: the data read last is still in the cache.
 		for (int64_t i = p->t.items - 1; i >= 0; i--) p->second(p, g, i);
 	}
 }
@@ -73,7 +73,7 @@ void bn_two_pass(bn_pass *p, int nthreads) {
 			void **v = p->cmd->p;
 			bn_factors(((float *)v[2])[ch], ((float *)v[3])[ch], ((float *)v[4])[ch], ((float *)v[5])[ch], p->par[3] + ch, p->par[4] + ch);
 		}
-	// A group is a small part of the tensor, so that its second pass finds it in the cache; worth it if the groups occupy the threads evenly.
+	// A group is a small part of the tensor, so that its second pass finds it in the cache. Worthwhile if the groups occupy the threads evenly.
 	if (p->t.groups > 1 && (p->t.groups % nthreads == 0 || p->t.groups >= 8 * nthreads)) {
 		kern_for(nthreads, p->t.groups, p->t.m * p->t.width, both, p);
 		return;

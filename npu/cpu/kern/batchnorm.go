@@ -18,7 +18,7 @@ func init() {
 	register(npu.BatchNormBwd, prepareBatchNormBwd)
 }
 
-// batchNorm makes the common part of the three Calls; acts are the big tensors, first x, and stats the per-channel vectors.
+// batchNorm makes the common part of the three Calls; acts are the large tensors, x first, and stats the per-channel vectors.
 func batchNorm(kernel string, op npu.Op, acts, stats []npu.Desc) *Call {
 	x := acts[0]
 	dt, ok := act(x.DType)

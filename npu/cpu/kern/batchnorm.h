@@ -1,8 +1,8 @@
-// Batch normalisation: what does not depend on the instruction set.
+// Batch normalisation: the part that does not depend on the instruction set.
 //
-// Note [items]: a tensor is cut into items, runs of consecutive rows of W neighbouring channels: W is C where channels are innermost, 16 in the
-// blocked layout, 1 where each channel has its own planes. Items with the same channels form a group. How a tensor is cut depends on its shape
-// only, each item's sums are kept apart, and they are merged in order: results do not depend on the number of threads or on timing.
+// Note [items]: a tensor is cut into items, runs of consecutive rows of W adjacent channels: W is C where channels are innermost, 16 in the
+// blocked layout, 1 where each channel has separate planes. Items with the same channels form a group. How a tensor is cut depends on its shape
+// only; each item's sums are kept separate and merged in order, so results do not depend on the number of threads or on timing.
 #ifndef KERN_BATCHNORM_H
 #define KERN_BATCHNORM_H
 #include "kern.h"
@@ -19,7 +19,7 @@ typedef struct {
 
 bn_cut bn_cut_of(const kern_cmd *c);
 
-// bn_item says where item i of group g begins and how many rows it has.
+// bn_item finds where item i of group g begins and how many rows it has.
 static inline int64_t bn_item(const bn_cut *t, int64_t g, int64_t i, int64_t *rows) {
 	int64_t seg = i / t->pieces, row = i % t->pieces * t->cut;
 	*rows = t->rows - row < t->cut ? t->rows - row : t->cut;
@@ -41,7 +41,7 @@ struct bn_pass {
 	void (*second)(const bn_pass *p, int64_t g, int64_t i);
 };
 
-// Where backward finds an item's data, and the parameters of its first channel.
+// An item's data in backward, and the parameters of its first channel.
 typedef struct {
 	const void *dy, *dy2, *x, *y;
 	void *dx, *dres;
@@ -52,7 +52,7 @@ typedef struct {
 static inline bn_place bn_place_of(const bn_pass *p, int64_t g, int64_t i, int64_t size, int64_t *rows) {
 	int64_t at = bn_item(&p->t, g, i, rows) * size, ch = g * p->t.width;
 	char *const *v = (char *const *)p->cmd->p;
-	// Absent arguments give addresses that nobody uses.
+	// Absent arguments give addresses that are never used.
 	return (bn_place){.dy = v[0] + at, .x = v[1] + at, .y = v[6] + at, .dy2 = v[7] + at, .dx = v[8] + at, .dres = v[11] + at,
 	                  .mean = (const float *)v[4] + ch, .ma = p->par[3] + ch, .mb = p->par[4] + ch};
 }
@@ -64,12 +64,12 @@ static inline int bn_mask(int flags) { return flags & BN_OWN ? MASK_X : flags & 
 void bn_two_pass(bn_pass *p, int nthreads);
 int64_t bn_workspace(const kern_cmd *c);
 
-// Merges for forward and backward.
+// Merge functions for forward and backward.
 void bn_merge_fwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1);
 void bn_merge_bwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1);
 
-// The factors of normalisation, x*a + b, of one channel. Forward and backward must agree on them to the last bit (BN_OWN), so both start from mean
-// and rstd as they are stored.
+// The factors of normalisation, x*a + b, of one channel. Forward and backward must agree on them to the last bit (BN_OWN), so both start from the stored
+// mean and rstd.
 static inline void bn_factors(float gamma, float beta, float mean, float rstd, float *a, float *b) {
 	double k = (double)gamma * rstd;
 	*a = (float)k;

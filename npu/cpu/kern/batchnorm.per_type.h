@@ -1,12 +1,12 @@
-// Batch normalisation for one instruction set and element type E (C type EL). Loops go over blocks of R rows, and within a block over the
-// channels, so that what belongs to a channel (shift, sums, factors) is loaded once per block.
+// Batch normalisation for one instruction set and element type E (C type EL). Loops run over blocks of R rows, and within a block over the
+// channels, so that per-channel values (shift, sums, factors) are loaded once per block.
 #include "type.h"
 #define LDF(p) (n == VL ? ISA(ld_f32)(p) : ISA(ldn_f32)(p, n))
 #define STF(p, v) (n == VL ? ISA(st_f32)(p, v) : ISA(stn_f32)(p, v, n))
 #define TILE 2048
 #define ALIGNED __attribute__((aligned(64)))
 
-// COLUMNS runs BODY(row, R, n, column) over w channels of R rows; the last, incomplete vector goes row by row.
+// COLUMNS runs BODY(row, R, n, column) over w channels of R rows; the last, incomplete vector is handled row by row.
 #define COLUMNS(R, w, BODY)                                                     \
 	do {                                                                        \
 		int64_t j_ = 0;                                                         \
@@ -23,8 +23,8 @@
 		for (; r < (rows); r++) COLUMNS(1, w, BODY);                            \
 	} while (0)
 
-// Planes and blocks of 16 channels are runs of neighbouring elements (SPAN), whose parameters and sums stay in registers: one set of them for
-// each vector of a row of 16 channels (all alike for a plane). SET is the one that vector u of R at element i belongs to.
+// Planes and blocks of 16 channels are runs of adjacent elements (SPAN), whose parameters and sums stay in registers: one set for each vector of a
+// row of 16 channels (the same for all vectors of a plane). SET is the set of vector u of R at element i.
 #define SETS (16 / VL)
 #define SET(R, i, u) (VL == 16 ? 0 : (R) == 4 ? (u) % SETS : (int)((i) / VL % SETS))
 INLINE void FN(bn_sets)(V *set, const float *p, int planes) {
@@ -42,11 +42,11 @@ INLINE void FN(bn_fold)(const V *s, float *sums, int planes) {
 		ISA(st_f32)(sums + j * VL, t);
 	}
 }
-// Where a body with R vectors adds: vectors of one set may share.
+// The sum to which vector u of R adds: vectors of one set may share it.
 #define SLOT(R, i, u) ((R) == 4 ? (u) : SET(R, i, u))
 
-// Forward, first pass. Sums are taken around a shift k, the mean of the first rows: without one, squares cancel where the mean is large
-// against the spread.
+// Forward, first pass. Sums are taken around a shift k, the mean of the first rows: without one, squares cancel if the mean is large
+// compared to the spread.
 
 INLINE void FN(bn_stats_body)(const EL *x, int64_t ld, const float *k, float *s, float *q, int R, int n) {
 	V kk = LDF(k), d[4], t, e;
@@ -238,8 +238,8 @@ INLINE void FN(bn_dots_run)(const bn_place *p, int64_t m, int planes, float *sum
 	FN(bn_fold)(q, dots, planes);
 }
 
-// The common cases are compiled for themselves (not in the baseline build), the others decide in the loop: a predicted branch is cheap beside
-// memory, and the code for all of them takes long to compile.
+// The common cases are compiled separately (not in the baseline build); the others decide in the loop: a predicted branch is cheap compared to
+// memory, and code for all cases takes long to compile.
 #if VL == 4
 #define COMMON(CASE)
 #else
@@ -319,7 +319,7 @@ static void FN(bn_dx)(const bn_pass *p, int64_t g, int64_t i) {
 	bn_place at = bn_place_of(p, g, i, sizeof(EL), &rows);
 	const float *k = p->par[0] + g * w, *b = p->par[1] + g * w, *a = p->par[2] + g * w;
 	int flags = p->cmd->flags, layout = p->t.layout;
-	if (flags & BN_ADD) at.dy = at.dres, flags = 0; // the first pass has written g there
+	if (flags & BN_ADD) at.dy = at.dres, flags = 0; // the first pass wrote g there
 #define CASE(mask, sum) FN(bn_dx_item)(&at, rows, w, k, b, a, layout, mask, sum)
 	switch (flags) {
 	case 0: CASE(MASK_NONE, 0); break;

@@ -12,7 +12,18 @@ import (
 )
 
 // bnShapes: odd and even planes, few and many channels, tails for every vector length, more rows than one piece.
-var bnShapes = [][]int{{2, 3, 5, 7}, {3, 16, 1, 1}, {2, 32, 7, 7}, {1, 48, 9, 11}, {4, 17, 3, 3}, {2, 64, 28, 25}, {5, 2080, 2, 1}, {2, 1, 90, 101}, {9, 5}, {64, 100}}
+var bnShapes = [][]int{
+	{2, 3, 5, 7},
+	{3, 16, 1, 1},
+	{2, 32, 7, 7},
+	{1, 48, 9, 11},
+	{4, 17, 3, 3},
+	{2, 64, 28, 25},
+	{5, 2080, 2, 1},
+	{2, 1, 90, 101},
+	{9, 5},
+	{64, 100},
+}
 
 func bnCases(r *rand.Rand, each func(x npu.Desc, a npu.Attrs)) {
 	for _, s := range bnShapes {
@@ -110,7 +121,12 @@ func TestOwnY(t *testing.T) {
 	bnCases(r, func(x npu.Desc, _ npu.Attrs) {
 		v := npu.D(npu.F32, x.Shape[1])
 		fwd := npu.Op{Kind: npu.BatchNorm, Attrs: npu.Attrs{"relu": true}, In: []npu.Desc{x, v, v, v, v}, Out: []npu.Desc{x, v, v, v, v}}
-		bwd := npu.Op{Kind: npu.BatchNormBwd, Attrs: npu.Attrs{"relu": true, "sum": r.IntN(2) == 0}, In: []npu.Desc{x, x, v, v, v, v, x}, Out: []npu.Desc{x, v, v}}
+		bwd := npu.Op{
+			Kind:  npu.BatchNormBwd,
+			Attrs: npu.Attrs{"relu": true, "sum": r.IntN(2) == 0},
+			In:    []npu.Desc{x, x, v, v, v, v, x},
+			Out:   []npu.Desc{x, v, v},
+		}
 		if bwd.Attrs.Bool("sum") {
 			bwd.In = append(bwd.In, x)
 		}

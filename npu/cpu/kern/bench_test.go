@@ -102,10 +102,20 @@ func BenchmarkBatchNorm(b *testing.B) {
 				b.Run("fwd/relu/"+name, func(b *testing.B) { benchOp(b, fwd, 3*n, nil, stat) })
 				for _, own := range []bool{false, true} {
 					passes := map[bool]int64{false: 7, true: 5}[own]
-					bwd := npu.Op{Kind: npu.BatchNormBwd, Attrs: npu.Attrs{"relu": true, "own_y": own}, In: []npu.Desc{x, x, v, v, v, v, x}, Out: []npu.Desc{x, v, v}}
+					bwd := npu.Op{
+						Kind:  npu.BatchNormBwd,
+						Attrs: npu.Attrs{"relu": true, "own_y": own},
+						In:    []npu.Desc{x, x, v, v, v, v, x},
+						Out:   []npu.Desc{x, v, v},
+					}
 					b.Run(fmt.Sprintf("bwd/relu/own=%v/%s", own, name), func(b *testing.B) { benchOp(b, bwd, passes*n, nil, stat) })
 				}
-				all := npu.Op{Kind: npu.BatchNormBwd, Attrs: npu.Attrs{"relu": true, "add": true, "sum": true}, In: []npu.Desc{x, x, v, v, v, v, x, x}, Out: []npu.Desc{x, v, v, x}}
+				all := npu.Op{
+					Kind:  npu.BatchNormBwd,
+					Attrs: npu.Attrs{"relu": true, "add": true, "sum": true},
+					In:    []npu.Desc{x, x, v, v, v, v, x, x},
+					Out:   []npu.Desc{x, v, v, x},
+				}
 				b.Run("bwd/relu_add_sum/"+name, func(b *testing.B) { benchOp(b, all, 8*n, nil, stat) })
 			}
 		}

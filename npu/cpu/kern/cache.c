@@ -3,13 +3,13 @@
 #define KERN_SRC "cache.per_isa.h"
 #include "kern.h"
 
-// Note [cached]: a query reads its keys and values once for all heads that share them, CACHE_N at a time, which are in the cache for the second head. Where a
-// step of generation has too few queries and key heads for many threads, each one's keys are cut into chunks, whose maxima, sums and outputs are then joined
-// in order. The cut depends on shapes only.
+// Note [cached]: a query reads its keys and values once for all heads that share them, CACHE_N at a time, which are in the cache for the second head. If a
+// step of generation has too few queries and key heads for many threads, the keys of each are divided into chunks, whose maxima, sums and outputs are then
+// combined in order. The division depends on shapes only.
 enum { CACHE_N = 64 };
 
-// n: B S T H G D, keys in a chunk, chunks, type of keys and values. The workspace has a piece for each query, head and chunk: the query, what it has
-// gathered, both of D padded to 16, maximum and sum.
+// n: B S T H G D, keys in a chunk, chunks, type of keys and values. The workspace has a piece for each query, head and chunk: the query and its
+// output so far, both of D padded to 16, maximum and sum.
 typedef struct {
 	const kern_cmd *c;
 	int64_t b, s, t, h, g, d, chunk, chunks, per, dp, piece;
@@ -27,8 +27,9 @@ static int bad_position(kern_cmd *c) {
 	const int32_t *pos = c->p[2];
 	for (int64_t i = 0; i < c->n[0] * c->n[1]; i++)
 		if (pos[i] >= c->n[2])
-			return kern_fail(c, "pos[%lld %lld]: position %d outside 0…%lld\nhint: the sequence is longer than the cache; make the cache larger or the sequence shorter",
-			                 (long long)(i / c->n[1]), (long long)(i % c->n[1]), pos[i], (long long)c->n[2] - 1);
+			return kern_fail(c, "pos[%lld %lld]: position %d outside 0…%lld\n"
+				"hint: the sequence is longer than the cache; make the cache larger or the sequence shorter",
+				(long long)(i / c->n[1]), (long long)(i % c->n[1]), pos[i], (long long)c->n[2] - 1);
 	return 0;
 }
 #include "isa.h"

@@ -9,7 +9,7 @@ func init() {
 	register(npu.CacheWrite, prepareCacheWrite)
 }
 
-// Generation cuts what it has seen into chunks of at least minChunk keys, until there are enough of them for cachedUnits threads.
+// Generation divides the keys into chunks of at least minChunk, until there are enough units for cachedUnits threads.
 const (
 	minChunk    = 256
 	cachedUnits = 16

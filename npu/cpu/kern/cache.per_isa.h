@@ -14,7 +14,7 @@ INLINE V ISA(sums)(V *a) {
 #define TYPED "cache.per_type.h"
 #include "types.h"
 
-// Query i of all queries and heads: its chunks are joined in order.
+// Combines the chunks of query i, of all queries and heads, in order.
 static void ISA(join)(void *ctx, int64_t lo, int64_t hi) {
 	const cached *k = ctx;
 	for (int64_t i = lo; i < hi; i++) {
@@ -45,7 +45,7 @@ static int ISA(attention_cached)(kern_cmd *c, int nthreads) {
 	return 0;
 }
 
-// cache_write: cache, x, pos, cache. Rows of one cache are written in order: of two at one position the later stays.
+// cache_write: cache, x, pos, cache. Rows of one cache are written in order: of two at one position the later wins.
 static int ISA(cache_write)(kern_cmd *c, int nthreads) {
 	if (bad_position(c)) return 1;
 	kern_for(nthreads, c->n[0], c->n[1] * c->n[3], PICK(cache_rows), c);

@@ -1,7 +1,7 @@
 // Attention against a cache of keys and values of one type, and writing to a float32 cache, for one instruction set.
 #include "type.h"
 
-// The scores of n ≤ CACHE_N keys; behind them, to a whole vector, are those of key n-1 again.
+// The scores of n ≤ CACHE_N keys, filled up to a whole vector with those of key n-1.
 INLINE void FN(cached_scores)(float *s, const float *q, const EL *key, int64_t stride, int64_t n, int64_t d) {
 	for (int64_t t = 0; t < n; t += VL) {
 		V a[VL];
@@ -28,7 +28,7 @@ INLINE void FN(cached_scores)(float *s, const float *q, const EL *key, int64_t s
 		UNROLL for (int u = 0; u < R; u++) ISA(st_f32)(o + (x) + u * VL, acc[u]);                           \
 	}
 
-// A piece of the workspace, and keys more that its query sees.
+// A piece of the workspace, and further keys that its query sees.
 static void FN(cached_block)(float *piece, const cached *k, const EL *key, const EL *val, int64_t keys) {
 	int64_t stride = k->g * k->d, dp = k->dp;
 	float s[CACHE_N], *o = piece + dp, top = piece[2 * dp], sum = 0;

@@ -1,7 +1,7 @@
 // Dropout for one instruction set. The mask is a function of seed, layer and index (see npu/kinds.go), so the backward pass is the same kernel.
 typedef uint64_t ISA(L) __attribute__((vector_size(8 * VL)));
 
-// All ones in the lanes that are kept; i is the index of the first. z counts in 64 bits.
+// All ones in the lanes that are kept; i is the index of the first lane. z has 64 bits.
 INLINE I ISA(kept)(uint64_t seed, uint64_t i, uint64_t least) {
 	ISA(L) z;
 	for (int l = 0; l < VL; l++) z[l] = (uint64_t)l;

@@ -15,7 +15,7 @@ func init() {
 	register(npu.Convert, prepareConvert)
 }
 
-// flat says whether the elements of these tensors correspond in memory: one shape, and one layout without padding.
+// flat reports whether the elements of these tensors correspond in memory: the same shape, and the same layout without padding.
 func flat(ds ...npu.Desc) bool {
 	for _, d := range ds {
 		if !d.Shape.Equal(ds[0].Shape) || d.Layout != ds[0].Layout {
@@ -31,7 +31,7 @@ func flat(ds ...npu.Desc) bool {
 
 func args(op npu.Op) []npu.Desc { return append(append([]npu.Desc{}, op.In...), op.Out...) }
 
-// flatAct is the Call of an elementwise kernel whose arguments are activations of one kind.
+// flatAct is the Call of an elementwise kernel whose arguments are activations of the same type.
 func flatAct(kernel string, op npu.Op) *Call {
 	dt, ok := act(op.In[0].DType)
 	if !ok || !alike(args(op)...) || !flat(args(op)...) {
@@ -103,7 +103,7 @@ func prepareConvert(op npu.Op) *Call {
 	x, y := op.In[0], op.Out[0]
 	if x.DType == y.DType {
 		if !flat(x, y) {
-			return nil // oneDNN copies between layouts faster
+			return nil // oneDNN converts layouts faster
 		}
 		return strided(y, npu.Shape{int(x.Shape.Elems())}, []int64{1}, 0, []int64{1}, 0, false)
 	}

@@ -1,4 +1,4 @@
-// Codes of the functions of unary and binary ops.
+// Function codes of unary and binary ops.
 #ifndef KERN_ELEMENTWISE_H
 #define KERN_ELEMENTWISE_H
 #include "kern.h"

@@ -39,7 +39,7 @@ static int ISA(convert)(kern_cmd *c, int nthreads) {
 	return 0;
 }
 
-// The general map works on blocks of at most 256 elements in float32, in the cache; other types are converted on the way in and out.
+// The general map works on blocks of at most 256 float32 elements, in the cache; other types are converted on input and output.
 #define BLOCK 256
 
 INLINE V ISA(gelu)(V x) { return 0.5f * x * (1 + ISA(vtanh)(0.7978845608f * (x + 0.044715f * x * x * x))); }

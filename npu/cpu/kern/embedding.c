@@ -14,7 +14,8 @@ static int bad_id(kern_cmd *c, const int32_t *ids) {
 				snprintf(place, sizeof place, "%lld %lld", (long long)(r / c->n[3]), (long long)(r % c->n[3]));
 			else
 				snprintf(place, sizeof place, "%lld", (long long)r);
-			return kern_fail(c, "ids[%s]: id %d outside 0…%lld\nhint: the tokens come from a larger vocabulary than the table has rows", place, ids[r], (long long)c->n[1] - 1);
+			return kern_fail(c, "ids[%s]: id %d outside 0…%lld\nhint: the tokens come from a larger vocabulary than the table has rows",
+				place, ids[r], (long long)c->n[1] - 1);
 		}
 	return 0;
 }

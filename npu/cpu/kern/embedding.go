@@ -9,7 +9,7 @@ func init() {
 	register(npu.EmbeddingBwd, prepareEmbeddingBwd)
 }
 
-// allPlain says whether all arguments are.
+// allPlain reports whether all arguments are plain.
 func allPlain(op npu.Op) bool {
 	for _, d := range args(op) {
 		if d.Layout != npu.Plain {
@@ -19,7 +19,7 @@ func allPlain(op npu.Op) bool {
 	return true
 }
 
-// sequence is the extent of the last axis of ids, for errors to name a place.
+// sequence is the extent of the last axis of ids, for positions in errors.
 func sequence(ids npu.Desc) int64 {
 	if n := len(ids.Shape); n > 0 {
 		return int64(max(ids.Shape[n-1], 1))
@@ -42,7 +42,12 @@ func prepareEmbeddingBwd(op npu.Op) *Call {
 	if !ok || !allPlain(op) || op.In[1].DType != npu.I32 || !plainF32(op.In[2:]...) || !plainF32(dw) {
 		return nil
 	}
-	c := &Call{kernel: "embedding_bwd", dt: dt, n: []int64{op.In[1].Shape.Elems(), int64(dw.Shape[0]), int64(dw.Shape[1]), sequence(op.In[1])}, slots: []int{0, 1, 3}}
+	c := &Call{
+		kernel: "embedding_bwd",
+		dt:     dt,
+		n:      []int64{op.In[1].Shape.Elems(), int64(dw.Shape[0]), int64(dw.Shape[1]), sequence(op.In[1])},
+		slots:  []int{0, 1, 3},
+	}
 	if len(op.In) == 3 {
 		c.slots = []int{0, 1, 2, 3}
 	}

@@ -1,4 +1,4 @@
-// Rows of a table by their numbers, and the gradient, for one instruction set. n: ids, rows of the table, bytes of a row (embedding) or its
+// Rows of a table by number, and the gradient, for one instruction set. n: ids, rows of the table, bytes of a row (embedding) or its
 // elements (embedding_bwd), ids in a sequence.
 #define TYPED "embedding.per_type.h"
 #include "types.h"
@@ -19,7 +19,7 @@ static int ISA(embedding)(kern_cmd *c, int nthreads) {
 	return 0;
 }
 
-// Blocks of 1024 elements of dw become those of acc, or 0.
+// Sets blocks of 1024 elements of dw to those of acc, or 0.
 static void ISA(embedding_start)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t all = c->n[1] * c->n[2], at = lo * 1024, m = (hi * 1024 < all ? hi * 1024 : all) - at;
@@ -30,8 +30,8 @@ static void ISA(embedding_start)(void *ctx, int64_t lo, int64_t hi) {
 		memset(dw, 0, (size_t)m * 4);
 }
 
-// embedding_bwd: dy, ids, acc or null, dw. Each thread adds all rows, in their order, in columns of its own: threads never meet, and the sums do
-// not depend on their number.
+// embedding_bwd: dy, ids, acc or null, dw. Each thread adds all rows, in order, for its own columns: threads never share a sum, and
+// the results do not depend on their number.
 static int ISA(embedding_bwd)(kern_cmd *c, int nthreads) {
 	if (bad_id(c, c->p[1])) return 1;
 	if (c->p[2] != c->p[3]) kern_for(nthreads, (c->n[1] * c->n[2] + 1023) / 1024, 1024, ISA(embedding_start), c);

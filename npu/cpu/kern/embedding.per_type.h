@@ -1,7 +1,7 @@
 // The gradient of embedding for one instruction set and element type.
 #include "type.h"
 
-// Blocks lo…hi-1 of 16 columns. Which row of dw comes next is known long before, but not to the processor: it is fetched ahead.
+// Blocks lo…hi-1 of 16 columns. The next row of dw is known long before, but not to the processor, so it is prefetched.
 static void FN(embedding_columns)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	const int32_t *ids = c->p[1];

@@ -7,12 +7,12 @@ import "C"
 
 import "github.com/gotrain/gotrain/npu"
 
-// maxFewRows is the number of rows up to which a product is bound by reading the matrix.
+// maxFewRows is the number of rows up to which a product is limited by reading the matrix.
 const maxFewRows = 8
 
 func init() { register(npu.MatMul, prepareFewRows) }
 
-// prepareFewRows takes y = a·bᵀ (+ bias) of a [M K] with M ≤ 8 and b [N K], as linear layers have it in generation.
+// prepareFewRows handles y = a·bᵀ (+ bias) with a [M K], M ≤ 8, and b [N K], as in linear layers during generation.
 func prepareFewRows(op npu.Op) *Call {
 	a, b, y := op.In[0], op.In[1], op.Out[0]
 	if len(a.Shape) != 2 || op.Attrs.Bool("ta") || !op.Attrs.Bool("tb") || !allPlain(op) || a.DType != b.DType || !plainF32(op.In[2:]...) {

@@ -1,4 +1,4 @@
-// Products of few rows with a matrix for one instruction set: y = a·bᵀ. n: M, K, N. Every row of b is read once, for all rows of a.
+// Products of a few rows with a matrix for one instruction set: y = a·bᵀ. n: M, K, N. Each row of b is read once, for all rows of a.
 //
 // STEP elements of a (of type AT) and b are multiplied at once: VEC is what holds them, LDA and LDB load n of them, DOT adds their products to a V.
 
@@ -43,7 +43,7 @@ INLINE void ISA(sum4)(float *t, const V *s) {
 #define LDA(p) (n == STEP ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi16((__mmask32)((1u << n) - 1), p))
 #define LDB LDA
 #define DOT(s, a, b) s = (V)_mm512_dpbf16_ps((__m512)(s), (__m512bh)(a), (__m512bh)(b))
-#else // a was made float32 beforehand
+#else // a was converted to float32 before
 #define AT float
 #define STEP VL
 #define VEC V

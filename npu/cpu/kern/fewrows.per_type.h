@@ -1,8 +1,8 @@
-// Products of few rows with a matrix for one instruction set and element type of the matrix.
+// Products of a few rows with a matrix for one instruction set and element type of the matrix.
 #include "type.h"
 
 // Adds the products of elements k0…k1-1 of R rows of b and M rows of a to sums[q*FEW_GROUP + r]. M and R are constants where this is inlined, and the sums
-// stay in registers meanwhile. While a line is used, one that is wanted soon is fetched: the processor's own guesses end with a page.
+// stay in registers meanwhile. While a cache line is used, one that is needed soon is prefetched: hardware prefetching stops at page ends.
 INLINE void FN(few_block)(V *sums, const AT *a, const EL *b, int64_t k, int64_t k0, int64_t k1, const int M, const int R) {
 	V s[FEW_SUMS];
 	UNROLL_ALL for (int j = 0; j < M * R; j++) s[j] = sums[j / R * FEW_GROUP + j % R];
@@ -17,7 +17,7 @@ INLINE void FN(few_block)(V *sums, const AT *a, const EL *b, int64_t k, int64_t 
 		}                                                                                     \
 	}
 	enum { LINE = 64 / sizeof(EL) };
-	int64_t i = k0, ahead = R * k * (int64_t)sizeof(EL); // the next rows, or, where they are long, further along these
+	int64_t i = k0, ahead = R * k * (int64_t)sizeof(EL); // the next rows, or, if rows are long, further along the same rows
 	if (ahead > 8192) ahead = 2048;
 	for (; i + LINE <= k1; i += LINE) {
 		UNROLL for (int r = 0; r < R; r++) __builtin_prefetch((const char *)(b + r * k + i) + ahead);
@@ -49,7 +49,7 @@ static void FN(few_put)(const kern_cmd *c, const V *sums, int64_t col, int m) {
 	}
 }
 
-// Groups lo…hi-1 of FEW_GROUP rows of b. a is used in pieces that stay in the first cache.
+// Groups lo…hi-1 of FEW_GROUP rows of b. a is used in pieces that fit in the first-level cache.
 static void FN(few_groups)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	const AT *a = sizeof(AT) == sizeof(EL) ? c->p[0] : c->ws;

@@ -1,4 +1,4 @@
-// Flags of commands, by kernel, for C and Go alike; those of attention and of batch normalisation are in headers of their own.
+// Flags of commands, by kernel, for C and Go; those of attention and batch normalisation are in their own headers.
 #ifndef KERN_FLAGS_H
 #define KERN_FLAGS_H
 

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// EnvISA names the variable that limits the instruction sets: the kernels of this package, and those of oneDNN with them, run as on a lesser
-// processor. It is there to test and to measure what such a processor would do.
+// EnvISA names the variable that limits the instruction sets: the kernels of this package, and those of oneDNN with them, run as on an older
+// processor. It serves to test and measure such a processor.
 const EnvISA = "GOTRAIN_MAX_ISA"
 
-// limit is a value of EnvISA.
+// limit describes a value of EnvISA.
 type limit struct {
 	name   string
-	isa    int    // the best build of our kernels
-	oneDNN string // what the library calls it
+	isa    int    // the best build of this package's kernels
+	oneDNN string // the library's name for it
 }
 
 var limits = []limit{
@@ -30,7 +30,7 @@ var limits = []limit{
 	{"avx512_bf16", C.KERN_V4, "AVX512_CORE_BF16"},
 }
 
-// limited looks up the environment's limit; ok is false where there is none.
+// limited looks up the limit in the environment; ok is false without one.
 func limited() (l limit, ok bool) {
 	i := slices.IndexFunc(limits, func(l limit) bool { return l.name == os.Getenv(EnvISA) })
 	if i < 0 {
@@ -47,12 +47,12 @@ func OneDNNLimit() (string, error) {
 		for _, l := range limits {
 			names = append(names, l.name)
 		}
-		return "", fmt.Errorf("unknown instruction set %q in %s\nhint: one of %s", v, EnvISA, strings.Join(names, ", "))
+		return "", fmt.Errorf("unknown instruction set %q in %s\nhint: use one of %s", v, EnvISA, strings.Join(names, ", "))
 	}
 	return l.oneDNN, nil
 }
 
-// best is the code of the best instruction set that this processor has and the environment allows.
+// best is the code of the best instruction set that this processor supports and the environment allows.
 func best() int {
 	isa := int(C.kern_isa())
 	if l, ok := limited(); ok {

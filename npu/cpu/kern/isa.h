@@ -1,5 +1,5 @@
 // Compiles KERN_SRC once per instruction set: VL is the number of floats in a vector, ISA(name) the function's name in this build.
-// The code in KERN_SRC is written with the compiler's vectors of native width, so there are next to no intrinsics and any CPU gets the BASE build.
+// KERN_SRC uses the compiler's vectors of native width, so it needs hardly any intrinsics, and every CPU can run the BASE build.
 #include "kern.h"
 #include <math.h>
 #include <stdio.h>

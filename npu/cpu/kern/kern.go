@@ -24,7 +24,7 @@ import (
 // maxArgs is the number of arguments that a kernel may have.
 const maxArgs = C.KERN_ARGS
 
-// Layouts of [N C H W] beside npu.Plain.
+// Layouts of [N C H W] besides npu.Plain.
 const (
 	// NHWC has channels innermost.
 	NHWC npu.Layout = "nhwc"
@@ -40,20 +40,20 @@ type Call struct {
 	n         []int64
 	f         []float64
 	v         []int64 // arrays of sizes
-	slots     []int   // where argument i goes, -1 for nowhere; nil: in order
-	inplace   []int   // the inputs on which the outputs must lie, where the kernel writes to its inputs
+	slots     []int   // position of argument i, -1 for none; nil: in order
+	inplace   []int   // inputs that the outputs must share memory with, if the kernel writes to its inputs
 	workspace int64
 	table     *table                           // constants in C, the last argument
-	perThread func(c *Call, threads int) int64 // the workspace, where it depends on the number of threads
-	tiles     int                              // flag for kernels that have a form with AMX
+	perThread func(c *Call, threads int) int64 // the workspace, if it depends on the number of threads
+	tiles     int                              // flag of kernels with an AMX form
 }
 
-// prepare holds, by kind, what makes a Call of a well-formed op, or nil where there is no kernel for it.
+// prepare holds, by kind, the function that makes a Call of a well-formed op, or returns nil if no kernel supports it.
 var prepare = map[string]func(op npu.Op) *Call{}
 
 func register(kind string, fn func(op npu.Op) *Call) { prepare[kind] = fn }
 
-// Prepare makes the Call of an op. Its layouts must be concrete. ok is false if the op is not well formed or no kernel takes it.
+// Prepare makes the Call of an op. Its layouts must be concrete. ok is false if the op is not well formed or no kernel supports it.
 func Prepare(op npu.Op) (call *Call, ok bool) { return prepareFor(op, best()) }
 
 func prepareFor(op npu.Op, isa int) (*Call, bool) {
@@ -87,8 +87,8 @@ func (c *Call) Impl() string {
 	return name
 }
 
-// ForThreads says how many threads at most will run the call, where it is not as many as there are processors: some kernels want workspace for each.
-// With more threads than that they work with that many. To be called before Bind.
+// ForThreads sets the maximum number of threads that will run the call (default: the number of processors), because some kernels need workspace per thread.
+// If run with more threads they use only that many. Call it before Bind.
 func (c *Call) ForThreads(n int) {
 	if c.perThread != nil {
 		c.workspace = c.perThread(c, max(n, 1))
@@ -97,7 +97,7 @@ func (c *Call) ForThreads(n int) {
 
 var isaNames = [...]string{C.KERN_BASE: "base", C.KERN_V3: "avx2", C.KERN_V4: "avx512"}
 
-// Workspace is the scratch memory in bytes that Bind wants, 64-byte aligned; it holds nothing between runs.
+// Workspace is the scratch memory in bytes that Bind requires, 64-byte aligned. It holds no data between runs.
 func (c *Call) Workspace() int64 { return c.workspace }
 
 // Cmd is a Call with its memory, in C.
@@ -106,13 +106,13 @@ type Cmd struct {
 	table *table // kept alive
 }
 
-// Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that
-// batchnorm and rmsnorm give beside y, for the gradients of weights of both, for cross_entropy's count and lse, and for attention's lse. threads is used by Command only. It is an
-// error to bind an output that npu/kinds.go has in place (those of optimizers) elsewhere than its input.
+// Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that batchnorm and rmsnorm compute
+// alongside y, for the weight gradients of both, for cross_entropy's count and lse, and for attention's lse. threads is used by Command only. An output that
+// npu/kinds.go defines as in place (those of optimizers) must be bound to its input's memory.
 func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int) (*Cmd, error) {
 	for i, in := range c.inplace {
 		if args[len(c.slots)-len(c.inplace)+i] != args[in] {
-			return nil, fmt.Errorf("kern: %s: output %d is not bound to the place of input %d, in which the kernel works", c.kernel, i, in)
+			return nil, fmt.Errorf("kern: %s: output %d must share the memory of input %d, because the kernel works in place", c.kernel, i, in)
 		}
 	}
 	k := C.kern_new(C.int64_t(len(c.v)))
@@ -144,7 +144,7 @@ func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int
 	return cmd, nil
 }
 
-// Run executes the command with that many threads; 0 leaves it to OpenMP.
+// Run executes the command with the given number of threads; 0 leaves it to OpenMP.
 func (c *Cmd) Run(threads int) error {
 	status := C.kern_run(c.c, C.int(threads))
 	if status == 0 {
@@ -157,7 +157,7 @@ func (c *Cmd) Run(threads int) error {
 // Command is the C function int fn(void *self, void *stream) that executes the command, and its self. The stream is ignored. self lives as long as c.
 func (c *Cmd) Command() (fn, self unsafe.Pointer) { return C.kern_exec_address(), unsafe.Pointer(c.c) }
 
-// Err is what the last execution complained about, or nil.
+// Err returns the error of the last execution, or nil.
 func (c *Cmd) Err() error {
 	defer runtime.KeepAlive(c)
 	if s := C.GoString(&c.c.err[0]); s != "" {
@@ -177,7 +177,7 @@ func act(t npu.DType) (code int, ok bool) {
 	return 0, false
 }
 
-// order is how x [N C …] lies in memory: its layout's C code and the size of a plane.
+// order describes x [N C …] in memory: the C code of its layout, and the size of a plane.
 func order(x npu.Desc) (code int, hw int64, ok bool) {
 	if len(x.Shape) < 2 {
 		return 0, 0, false
@@ -194,7 +194,7 @@ func order(x npu.Desc) (code int, hw int64, ok bool) {
 	return 0, 0, false
 }
 
-// alike says whether all descs have the layout and the type of the first.
+// alike reports whether all descs have the layout and type of the first.
 func alike(ds ...npu.Desc) bool {
 	for _, d := range ds {
 		if d.Layout != ds[0].Layout || d.DType != ds[0].DType {
@@ -204,7 +204,7 @@ func alike(ds ...npu.Desc) bool {
 	return true
 }
 
-// plainF32 says whether all are plain and of type F32.
+// plainF32 reports whether all are plain and of type F32.
 func plainF32(ds ...npu.Desc) bool {
 	for _, d := range ds {
 		if d.Layout != npu.Plain || d.DType != npu.F32 {

@@ -15,7 +15,7 @@ typedef int (*kern_fn)(kern_cmd *c, int nthreads);
 enum { KERN_F32, KERN_BF16 };
 // Orders of a 4-d tensor in memory. ROWS is channels innermost ([N H W C], and plain [N C]).
 enum { KERN_PLANES, KERN_ROWS, KERN_BLOCK16 };
-// Instruction sets: one build of every kernel for each. AVX-512 without BF16 conversion uses V3: at the speed of memory it makes no difference.
+// Instruction sets: one build of every kernel for each. AVX-512 without BF16 conversion uses V3: kernels limited by memory run equally fast.
 enum { KERN_BASE, KERN_V3, KERN_V4, KERN_ISAS };
 
 struct kern_cmd {
@@ -34,7 +34,7 @@ struct kern_cmd {
 // kern_run executes the command with nthreads threads (0: see threads) and returns 0, or non-zero with c->err set.
 int kern_run(kern_cmd *c, int nthreads);
 
-// kern_exec is kern_run(self, self->threads) in the shape of a generic command; stream is not used.
+// kern_exec is kern_run(self, self->threads) with the signature of a generic command; stream is not used.
 int kern_exec(void *self, void *stream);
 
 // kern_find is the kernel of that name for the instruction set, or null.
@@ -43,7 +43,7 @@ kern_fn kern_find(const char *name, int isa);
 // kern_isa is the best instruction set of this processor.
 int kern_isa(void);
 
-// kern_for splits 0…n-1 into contiguous ranges, one per thread, and waits; each of the n stands for unit elements, and a thread that would get
+// kern_for splits 0…n-1 into contiguous ranges, one per thread, and waits; each of the n covers unit elements, and a thread that would get
 // fewer than kern_grain is not worth waking. It uses the OpenMP team of the calling thread (libgomp's, found at run
 // time, so that kernels share it with oneDNN); without libgomp the ranges run one after another.
 extern int64_t kern_grain;
@@ -65,7 +65,7 @@ typedef const kern_fn kern_table[KERN_ISAS];
 KERN_LIST(KERN_EXTERN)
 #undef KERN_EXTERN
 
-// Fails the command: returns 1 for the kernel to return.
+// Records an error in the command, and returns 1 for the kernel to return.
 int kern_fail(kern_cmd *c, const char *format, ...);
 
 #endif

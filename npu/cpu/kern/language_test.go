@@ -82,7 +82,12 @@ func TestIDOutOfRange(t *testing.T) {
 
 func rmsNorm(x npu.Desc, add bool) npu.Op {
 	n := len(x.Shape) - 1
-	op := npu.Op{Kind: npu.RMSNorm, Attrs: npu.Attrs{"eps": 1e-5, "add": add}, In: []npu.Desc{x, npu.D(npu.F32, x.Shape[n])}, Out: []npu.Desc{x, npu.D(npu.F32, x.Shape[:n]...)}}
+	op := npu.Op{
+		Kind:  npu.RMSNorm,
+		Attrs: npu.Attrs{"eps": 1e-5, "add": add},
+		In:    []npu.Desc{x, npu.D(npu.F32, x.Shape[n])},
+		Out:   []npu.Desc{x, npu.D(npu.F32, x.Shape[:n]...)},
+	}
 	if add {
 		op.In, op.Out = append(op.In, x), append(op.Out, x)
 	}
@@ -207,7 +212,9 @@ func TestRope(t *testing.T) {
 func TestRopeTableIsShared(t *testing.T) {
 	call := func(theta float64, inverse bool, s ...int) *kern.Call {
 		x := npu.D(npu.F32, s...)
-		c, ok := kern.Prepare(npu.Op{Kind: npu.Rope, Attrs: npu.Attrs{"theta": theta, "pairs": "half", "inverse": inverse}, In: []npu.Desc{x}, Out: []npu.Desc{x}})
+		c, ok := kern.Prepare(
+			npu.Op{Kind: npu.Rope, Attrs: npu.Attrs{"theta": theta, "pairs": "half", "inverse": inverse}, In: []npu.Desc{x}, Out: []npu.Desc{x}},
+		)
 		if !ok {
 			t.Fatal("no rope")
 		}
@@ -246,7 +253,15 @@ func TestSwiGLU(t *testing.T) {
 		v := make([]byte, 4)
 		put(v, 0, npu.F32, g)
 		twin{op: npu.Op{Kind: npu.SwiGLU, In: []npu.Desc{x, x}, Out: []npu.Desc{x}}, in: [][]byte{v}, tol: 2e-6}.run(t, r)
-		twin{op: npu.Op{Kind: npu.SwiGLUBwd, In: []npu.Desc{x, x, x}, Out: []npu.Desc{x, x}}, in: [][]byte{nil, v}, tol: 2e-6, skip: map[int]bool{0: math.IsInf(g, 0)}}.run(t, r)
+		twin{
+			op:   npu.Op{Kind: npu.SwiGLUBwd, In: []npu.Desc{x, x, x}, Out: []npu.Desc{x, x}},
+			in:   [][]byte{nil, v},
+			tol:  2e-6,
+			skip: map[int]bool{0: math.IsInf(g, 0)},
+		}.run(
+			t,
+			r,
+		)
 	}
 }
 

@@ -10,12 +10,13 @@ static int lce_labels(kern_cmd *c, int nthreads) {
 	const int32_t *labels = c->p[0];
 	for (int64_t r = 0; r < c->n[0]; r++)
 		if (labels[r] != c->n[2] && (labels[r] < 0 || labels[r] >= c->n[1]))
-			return kern_fail(c, "row %lld: label %d outside 0…%lld\nhint: the data has more classes than the model, or the label should be ignore_index (%lld)", (long long)r,
-			                 labels[r], (long long)c->n[1] - 1, (long long)c->n[2]);
+			return kern_fail(c, "row %lld: label %d outside 0…%lld\n"
+				"hint: the data has more classes than the model, or the label should be ignore_index (%lld)",
+				(long long)r, labels[r], (long long)c->n[1] - 1, (long long)c->n[2]);
 	return 0;
 }
 
-// lce_end: labels, top, sum, at, dloss or null, lse or null, loss f64[rows], whole, hit: what is known of rows after their last tile.
+// lce_end: labels, top, sum, at, dloss or null, lse or null, loss f64[rows], whole, hit: the results of rows after their last tile.
 // n: rows, _, ignore_index.
 static int lce_end(kern_cmd *c, int nthreads) {
 	(void)nthreads;

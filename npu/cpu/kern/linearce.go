@@ -4,13 +4,13 @@ package kern
 
 import "github.com/gotrain/gotrain/npu"
 
-// LinearCE gives the steps of cross-entropy with its linear layer that are not matrix products. They work on Rows rows of x [Rows D] and, of their
-// logits, on tiles of some neighbouring classes, float32 [Rows cols]. Type is that of x, w and of what is made of a tile. Labels equal to Ignore mark rows that
-// count nothing.
+// LinearCE provides the steps of cross-entropy with its linear layer that are not matrix products. They work on Rows rows of x [Rows D], and on tiles of their
+// logits for a few adjacent classes, float32 [Rows cols]. Type is that of x, w and of the results of a tile. Labels equal to Ignore mark rows that do not
+// count.
 //
 // In one pass over the classes (arXiv 1805.02867) Tile keeps of each row a logit not much below the largest (top), Σ exp(logit - top), and the logit of its
-// label. To get gradients without a second product it stores e = exp(logit - top) of the tile with the top that it has then (tops), and leaves out the
-// label's own, which would hide 1 - p behind the rounding of p. So the gradient by logits is whole·exp(tops - top)·e, and hit at the label:
+// label. To get gradients without a second product it stores e = exp(logit - top) of the tile with the current top (tops), and omits the label's own, which
+// would lose 1 - p in the rounding of p. So the gradient by logits is whole·exp(tops - top)·e, and hit at the label:
 //
 //	acc = Σ over tiles of e·w, brought to the new top by Tile; dx = whole·acc + hit·w[label]      (DX)
 //	dw of a tile = eᵀ·(whole·exp(tops - top)·x), the factor by Scale; dw[label] += hit·x          (Hits)
@@ -32,7 +32,7 @@ func (l LinearCE) call(kernel string, n ...int64) *Call {
 	return c
 }
 
-// withArgs says how many arguments Bind takes.
+// withArgs sets the number of arguments of Bind.
 func (c *Call) withArgs(n int) *Call {
 	if c != nil {
 		c.slots = c.slots[:n]
@@ -40,13 +40,13 @@ func (c *Call) withArgs(n int) *Call {
 	return c
 }
 
-// Labels fails if a label is neither Ignore nor within the classes: labels.
+// Labels fails if a label is neither Ignore nor a class: labels.
 func (l LinearCE) Labels(classes int) *Call {
 	return l.call("lce_labels", int64(l.Rows), int64(classes), int64(l.Ignore)).withArgs(1)
 }
 
-// Tile takes in a tile of cols classes from class at on: tile, labels, top, sum f64, at, e, tops, acc; without the last three (nil) there will be no gradient.
-// In the first tile of its rows what is in top, sum, at and acc does not count.
+// Tile processes a tile of cols classes from class at on: tile, labels, top, sum f64, at, e, tops, acc; the last three are nil if no gradient is needed.
+// For the first tile of its rows the previous values of top, sum, at and acc are ignored.
 func (l LinearCE) Tile(at, cols int, first bool) *Call {
 	return l.call("lce_tile", int64(l.Rows), int64(cols), int64(l.Ignore), int64(at), int64(l.D), int64(bit(first, 1))).withArgs(8)
 }
@@ -56,12 +56,12 @@ func (l LinearCE) End() *Call {
 	return l.call("lce_end", int64(l.Rows), 0, int64(l.Ignore)).withArgs(9)
 }
 
-// Loss sums: labels, loss f64 of each row, loss, count or nil.
+// Loss adds up: labels, loss f64 of each row, loss, count or nil.
 func (l LinearCE) Loss() *Call {
 	return l.call("lce_loss", int64(l.Rows), 0, int64(l.Ignore)).withArgs(4)
 }
 
-// Scale makes the factor of a tile's e in dw: x, tops, top, whole, result like x.
+// Scale computes the factor of a tile's e in dw: x, tops, top, whole, result like x.
 func (l LinearCE) Scale() *Call { return l.call("lce_scale", int64(l.Rows), int64(l.D)).withArgs(5) }
 
 // DX completes the gradient: acc, w, labels, whole, hit, dx.
@@ -69,12 +69,12 @@ func (l LinearCE) DX() *Call {
 	return l.call("lce_dx", int64(l.Rows), int64(l.D), int64(l.Ignore)).withArgs(6)
 }
 
-// Hits adds to the gradient by w what the rows' own classes have: x, labels, hit, dw f32[classes D].
+// Hits adds the contributions of the rows' own classes to the gradient of w: x, labels, hit, dw f32[classes D].
 func (l LinearCE) Hits() *Call {
 	return l.call("lce_hits", int64(l.Rows), int64(l.D), int64(l.Ignore)).withArgs(4)
 }
 
-// Prob makes the gradient by the logits of a tile where lse is known: tile, labels, lse, dloss, result [Rows cols].
+// Prob computes the gradient by the logits of a tile with known lse: tile, labels, lse, dloss, result [Rows cols].
 func (l LinearCE) Prob(at, cols int) *Call {
 	return l.call("lce_prob", int64(l.Rows), int64(cols), int64(l.Ignore), int64(at)).withArgs(5)
 }

@@ -1,4 +1,4 @@
-// Steps of cross-entropy with its linear layer, for one instruction set: the two element types, and what joins them.
+// Steps of cross-entropy with its linear layer, for one instruction set: the two element types, and the code around them.
 #undef LF
 #define LF(p) (n == VL ? CAT(ld_, ISA(f32))(p) : CAT(ldn_, ISA(f32))(p, n))
 

@@ -1,7 +1,7 @@
-// Steps of cross-entropy with its linear layer, for one instruction set and element type. The logits come as tiles: some rows, and for them some
-// neighbouring columns of the vocabulary, in float32.
+// Steps of cross-entropy with its linear layer, for one instruction set and element type. The logits come as tiles: a few rows by a few
+// adjacent columns of the vocabulary, in float32.
 #include "type.h"
-// Σ exp(t - top), stored to e if there is one; *most becomes the largest element.
+// Σ exp(t - top); the terms are stored to e if it is not null. *most becomes the largest element.
 static double FN(lce_exp)(const float *t, EL *e, int64_t m, float top, float *most) {
 	V s[4] = {0}, high[4];
 	for (int u = 0; u < 4; u++) high[u] = ISA(splat)(-INFINITY);
@@ -25,12 +25,12 @@ static double FN(lce_exp)(const float *t, EL *e, int64_t m, float top, float *mo
 	return ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
 }
 
-// lce_tile: tile, labels, top f32[rows], sum f64[rows], at f32[rows], then, all null or none: e [rows cols], tops f32[rows], acc f32[rows d].
+// lce_tile: tile, labels, top f32[rows], sum f64[rows], at f32[rows], then, all or none null: e [rows cols], tops f32[rows], acc f32[rows d].
 // n: rows, cols, ignore_index, first column, d, 1 in the first tile of its rows.
 //
-// sum is Σ exp(logit - top) so far, at the logit of the label. top is the largest logit of the first tile, and is raised only where a later one exceeds it by
-// so much that powers might overflow, which spares a pass over the tile. e becomes exp(logit - top), and tops the top that it was made with; e is 0 in the
-// label's column and in ignored rows, which are treated apart. acc, a sum over earlier tiles of products with their e, is brought to the new top.
+// sum is Σ exp(logit - top) so far, at the logit of the label. top is the largest logit of the first tile, and is raised only if a later one exceeds it by
+// so much that powers might overflow, which saves a pass over the tile. e becomes exp(logit - top), and tops the top used for it; e is 0 in the
+// label's column and in ignored rows, which are handled separately. acc, a sum over earlier tiles of products with their e, is brought to the new top.
 static void FN(lce_tile_rows)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t m = c->n[1], d = c->n[4];
@@ -61,7 +61,7 @@ static void FN(lce_tile_rows)(void *ctx, int64_t lo, int64_t hi) {
 	}
 }
 
-// lce_scale: x [rows d], tops, top, whole → xs [rows d]: x times what makes gradients of a tile's e. n: rows, d.
+// lce_scale: x [rows d], tops, top, whole → xs [rows d]: x times the factor that turns a tile's e into gradients. n: rows, d.
 static void FN(lce_scale_rows)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t d = c->n[1];
@@ -108,7 +108,8 @@ static void FN(lce_dx_rows)(void *ctx, int64_t lo, int64_t hi) {
 	}
 }
 
-// lce_hits: x [rows d], labels, hit → dw f32[classes d]: the rows' own classes. Columns are shared among threads, as rows may have one class. n: rows, d, ignore_index.
+// lce_hits: x [rows d], labels, hit → dw f32[classes d]: the rows' own classes. Threads divide the columns, because rows may share a class.
+// n: rows, d, ignore_index.
 static void FN(lce_hits_columns)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t d = c->n[1];

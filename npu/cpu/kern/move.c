@@ -1,15 +1,15 @@
 //go:build cgo && linux && (amd64 || arm64)
 
-// Ops that move elements without looking at them: one build serves all instruction sets.
+// Ops that move elements without interpreting them: one build serves all instruction sets.
 #include "kern.h"
 #include <string.h>
 
 // copy: y[dst] = x[src] over dims. v holds the dims, the strides of x, the strides of y, in elements; n[0] is the number of dims, n[1] the size of an
-// element, n[2] and n[3] where x and y begin, n[4] the bytes of y to clear first. Neighbouring dims are merged where both strides allow, dims are
-// ordered by y's stride, and the last of y is 1 unless the copy is of single elements.
+// element, n[2] and n[3] where x and y begin, n[4] the bytes of y to clear first. Adjacent dims are merged if both strides allow it, dims are
+// ordered by y's stride, and y's last stride is 1 unless single elements are copied.
 typedef struct {
 	kern_cmd *c;
-	int64_t outer; // dims that are walked by index
+	int64_t outer; // dims that are traversed by index
 } copy_plan;
 
 #define SIZES(CASE)              \
@@ -34,7 +34,7 @@ static void line(char *y, const char *x, int64_t size, int64_t m, int64_t sx, in
 #undef CASE
 }
 
-// A tile of two dims, y contiguous in the second and x in the first, so that each cache line of x is used entirely while it is there.
+// A tile of two dims, y contiguous in the second and x in the first, so that each cache line of x is fully used while it is cached.
 static void tile(char *y, const char *x, int64_t size, int64_t a, int64_t b, int64_t xb, int64_t ya) {
 	enum { T_ = 16 };
 #define CASE(T)                                                                          \
@@ -51,7 +51,7 @@ static void tile(char *y, const char *x, int64_t size, int64_t a, int64_t b, int
 
 static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-// A unit of work is a part of a line or of a tile.
+// A unit of work is part of a line or of a tile.
 enum { LINE = 65536, STRIPE = 64 };
 
 static void copy_range(void *ctx, int64_t lo, int64_t hi) {
@@ -91,7 +91,7 @@ static int copy(kern_cmd *c, int nthreads) {
 	return 0;
 }
 
-// concat: n[0] is the number of inputs, n[1] how often they take turns; v holds the bytes that each gives per turn. The output is argument n[0].
+// concat: n[0] is the number of inputs, n[1] the number of rounds; v holds the bytes that each input contributes per round. The output is argument n[0].
 static void concat_range(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t turn = 0;

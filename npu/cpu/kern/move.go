@@ -40,7 +40,7 @@ func strided(y npu.Desc, s npu.Shape, sx []int64, x0 int64, sy []int64, y0 int64
 	return c
 }
 
-// pairForTiles brings the dim that x walks with stride 1, where it is not the last, beside the last: the kernel then moves tiles of the two.
+// pairForTiles moves the dim with stride 1 in x next to the last dim, if it is not the last itself: the kernel then moves tiles of the two.
 func pairForTiles(v []int64, nd int) {
 	for d := 0; d < nd-2; d++ {
 		if v[nd+d] == 1 {
@@ -61,7 +61,7 @@ func prepareTranspose(op npu.Op) *Call {
 	return copyCall(op, y, sx, 0, strides(y), 0, false)
 }
 
-// origin is the element at these coordinates.
+// origin is the index of the element at these coordinates.
 func origin(at []int, st []int64) int64 {
 	o := int64(0)
 	for i, b := range at {
@@ -90,7 +90,7 @@ func prepareBroadcastTo(op npu.Op) *Call {
 	return copyCall(op, y, broadcastStrides(op.In[0].Shape, y), 0, strides(y), 0, false)
 }
 
-// prepareConcat takes any layout that all share: the axis is looked up in the order of memory.
+// prepareConcat supports any layout that all arguments share: the axis is looked up in memory order.
 func prepareConcat(op npu.Op) *Call {
 	y := op.Out[0]
 	if !alike(args(op)...) || len(op.In) >= maxArgs {

@@ -93,7 +93,12 @@ func TestBroadcast(t *testing.T) {
 	} {
 		for _, dt := range acts {
 			for _, fn := range []string{"add", "sub", "mul"} {
-				op := npu.Op{Kind: npu.Binary, Attrs: npu.Attrs{"fn": fn}, In: []npu.Desc{npu.D(dt, c[0]...), npu.D(npu.F32, c[1]...)}, Out: []npu.Desc{npu.D(dt, c[2]...)}}
+				op := npu.Op{
+					Kind:  npu.Binary,
+					Attrs: npu.Attrs{"fn": fn},
+					In:    []npu.Desc{npu.D(dt, c[0]...), npu.D(npu.F32, c[1]...)},
+					Out:   []npu.Desc{npu.D(dt, c[2]...)},
+				}
 				twin{op: op}.run(t, r)
 			}
 		}
@@ -130,18 +135,39 @@ func TestOptimizers(t *testing.T) {
 		for _, first := range []float64{0, 1} {
 			for _, nesterov := range []bool{false, true} {
 				a := npu.Attrs{"nesterov": nesterov, "decoupled": first == 0, "has_momentum": true}
-				twin{op: npu.Op{Kind: npu.SGD, Attrs: a, In: []npu.Desc{hy, v, v, v}, Out: []npu.Desc{v, v}}, in: [][]byte{h(0.1, 0.5, 0.9, 0.01, 0.2, first, 0, 0)}, alias: map[int]int{0: 1, 1: 3}}.run(t, r)
+				twin{
+					op:    npu.Op{Kind: npu.SGD, Attrs: a, In: []npu.Desc{hy, v, v, v}, Out: []npu.Desc{v, v}},
+					in:    [][]byte{h(0.1, 0.5, 0.9, 0.01, 0.2, first, 0, 0)},
+					alias: map[int]int{0: 1, 1: 3},
+				}.run(
+					t,
+					r,
+				)
 				norms := make([]byte, 16)
 				put(norms, 0, npu.F64, 7)
 				l := npu.Op{Kind: npu.LARS, Attrs: npu.Attrs{"skip": first == 1 && nesterov}, In: []npu.Desc{hy, v, v, v, s, s}, Out: []npu.Desc{v, v}}
-				twin{op: l, in: [][]byte{h(0.1, 0.5, 0.9, 0.01, 0.02, 1e-8, first, float64(bit(nesterov))), nil, nil, nil, norms, norms}, alias: map[int]int{0: 1, 1: 3}}.run(t, r)
+				twin{
+					op:    l,
+					in:    [][]byte{h(0.1, 0.5, 0.9, 0.01, 0.02, 1e-8, first, float64(bit(nesterov))), nil, nil, nil, norms, norms},
+					alias: map[int]int{0: 1, 1: 3},
+				}.run(
+					t,
+					r,
+				)
 			}
 		}
 		plainSGD := npu.Op{Kind: npu.SGD, Attrs: npu.Attrs{"decoupled": true}, In: []npu.Desc{hy, v, v}, Out: []npu.Desc{v}}
 		twin{op: plainSGD, in: [][]byte{h(0.1, 0.5, 0, 0.01, 0, 0, 0, 0)}, alias: map[int]int{0: 1}}.run(t, r)
 		for _, coupled := range []bool{false, true} {
 			op := npu.Op{Kind: npu.AdamW, Attrs: npu.Attrs{"coupled": coupled}, In: []npu.Desc{hy, v, v, v, v}, Out: []npu.Desc{v, v, v}}
-			twin{op: op, in: [][]byte{h(1e-2, 0.5, 0.9, 0.99, 1e-8, 0.1, 0.19, 0.0199), nil, nil, nil, positive(n)}, alias: map[int]int{0: 1, 1: 3, 2: 4}}.run(t, r)
+			twin{
+				op:    op,
+				in:    [][]byte{h(1e-2, 0.5, 0.9, 0.99, 1e-8, 0.1, 0.19, 0.0199), nil, nil, nil, positive(n)},
+				alias: map[int]int{0: 1, 1: 3, 2: 4},
+			}.run(
+				t,
+				r,
+			)
 		}
 		g := random(r, v)
 		put(g, n/2, npu.F32, math.Inf(-1))
@@ -280,7 +306,14 @@ func TestDropout(t *testing.T) {
 					seed[i] = byte(r.IntN(256))
 				}
 				a := npu.Attrs{"p": p, "id": r.IntN(50)}
-				twin{op: npu.Op{Kind: npu.Dropout, Attrs: a, In: []npu.Desc{x, npu.D(npu.I64)}, Out: []npu.Desc{x}}, in: [][]byte{nil, seed}, alias: map[int]int{0: 0}}.run(t, r)
+				twin{
+					op:    npu.Op{Kind: npu.Dropout, Attrs: a, In: []npu.Desc{x, npu.D(npu.I64)}, Out: []npu.Desc{x}},
+					in:    [][]byte{nil, seed},
+					alias: map[int]int{0: 0},
+				}.run(
+					t,
+					r,
+				)
 			}
 		}
 	}
@@ -300,7 +333,17 @@ func TestReduce(t *testing.T) {
 					}
 				}
 				for _, fn := range []string{"sum", "mean", "max"} {
-					twin{op: npu.Op{Kind: npu.Reduce, Attrs: npu.Attrs{"fn": fn, "axes": axes}, In: []npu.Desc{npu.D(dt, s...)}, Out: []npu.Desc{npu.D(dt, y...)}}}.run(t, r)
+					twin{
+						op: npu.Op{
+							Kind:  npu.Reduce,
+							Attrs: npu.Attrs{"fn": fn, "axes": axes},
+							In:    []npu.Desc{npu.D(dt, s...)},
+							Out:   []npu.Desc{npu.D(dt, y...)},
+						},
+					}.run(
+						t,
+						r,
+					)
 				}
 			}
 		}
@@ -318,11 +361,36 @@ func TestMove(t *testing.T) {
 			for _, p := range c.perm {
 				y = append(y, c.s[p])
 			}
-			twin{op: npu.Op{Kind: npu.Transpose, Attrs: npu.Attrs{"perm": c.perm}, In: []npu.Desc{npu.D(dt, c.s...)}, Out: []npu.Desc{npu.D(dt, y...)}}}.run(t, r)
+			twin{
+				op: npu.Op{Kind: npu.Transpose, Attrs: npu.Attrs{"perm": c.perm}, In: []npu.Desc{npu.D(dt, c.s...)}, Out: []npu.Desc{npu.D(dt, y...)}},
+			}.run(
+				t,
+				r,
+			)
 		}
 		x := npu.D(dt, 4, 5, 6)
-		twin{op: npu.Op{Kind: npu.Slice, Attrs: npu.Attrs{"begin": []int{1, 0, 2}, "end": []int{3, 5, 6}}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(dt, 2, 5, 4)}}}.run(t, r)
-		twin{op: npu.Op{Kind: npu.Pad, Attrs: npu.Attrs{"before": []int{1, 0, 2}, "after": []int{0, 3, 1}}, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(dt, 5, 8, 9)}}}.run(t, r)
+		twin{
+			op: npu.Op{
+				Kind:  npu.Slice,
+				Attrs: npu.Attrs{"begin": []int{1, 0, 2}, "end": []int{3, 5, 6}},
+				In:    []npu.Desc{x},
+				Out:   []npu.Desc{npu.D(dt, 2, 5, 4)},
+			},
+		}.run(
+			t,
+			r,
+		)
+		twin{
+			op: npu.Op{
+				Kind:  npu.Pad,
+				Attrs: npu.Attrs{"before": []int{1, 0, 2}, "after": []int{0, 3, 1}},
+				In:    []npu.Desc{x},
+				Out:   []npu.Desc{npu.D(dt, 5, 8, 9)},
+			},
+		}.run(
+			t,
+			r,
+		)
 		twin{op: npu.Op{Kind: npu.Reshape, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(dt, 120)}}}.run(t, r)
 		twin{op: npu.Op{Kind: npu.Fill, Attrs: npu.Attrs{"value": 3.0}, Out: []npu.Desc{npu.D(dt, 5000)}}}.run(t, r)
 		for axis := range 3 {

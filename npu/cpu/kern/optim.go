@@ -27,7 +27,7 @@ func init() {
 	register(npu.Scale, prepareScale)
 }
 
-// flatF32 is the Call of an optimizer: hyper first, then vectors, of which op.In[1] gives the length.
+// flatF32 is the Call of an optimizer: hyper first, then vectors of the length of op.In[1].
 func flatF32(kernel string, op npu.Op, flags int, in ...npu.Desc) *Call {
 	if !plainF32(in...) || !plainF32(op.Out...) {
 		return nil
@@ -35,7 +35,7 @@ func flatF32(kernel string, op npu.Op, flags int, in ...npu.Desc) *Call {
 	return &Call{kernel: kernel, flags: flags, n: []int64{op.In[1].Shape.Elems()}}
 }
 
-// places says which inputs the outputs lie on: kinds.go has them in place, so the kernel looks at the inputs only.
+// places lists the inputs that the outputs share memory with: kinds.go defines them as in place, so the kernel uses the inputs only.
 func (c *Call) places(inputs []int) *Call {
 	if c != nil {
 		c.inplace = inputs

@@ -40,7 +40,7 @@ static void ISA(sgd_range)(void *ctx, int64_t lo, int64_t hi) {
 		});
 		return;
 	}
-	// The first step takes m = g, whatever m holds.
+	// The first step sets m = g, whatever m holds.
 	if (first)
 		EACH({
 			V x = LD(w + i);

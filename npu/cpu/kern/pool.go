@@ -9,7 +9,7 @@ func init() {
 	register(npu.GlobalAvgPoolBwd, func(op npu.Op) *Call { return gap("gap_bwd", op.Out[0], op.In[0]) })
 }
 
-// gap is the Call for big [N C H W] and small [N C].
+// gap is the Call for the large tensor [N C H W] and the small one [N C].
 func gap(kernel string, big, small npu.Desc) *Call {
 	dt, ok := act(big.DType)
 	layout, hw, known := order(big)

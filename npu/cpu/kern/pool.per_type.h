@@ -1,7 +1,7 @@
 // Global average pooling for one instruction set and element type.
 #include "type.h"
 
-// where gives the place of channel ch of image i, and the distance of its neighbours in the plane.
+// where returns the position of channel ch of image i, and the stride within its plane.
 #define WHERE                                                                            \
 	int64_t groups = (c->n[1] + 15) / 16, hw = c->n[2], i = k / groups, c0 = k % groups * 16; \
 	int64_t w = c->n[1] - c0 < 16 ? c->n[1] - c0 : 16, base, step;                       \

@@ -28,7 +28,7 @@ func prepareReduce(op npu.Op) *Call {
 		if gone[i] == 1 {
 			list = &red
 		}
-		if gone[i] == sort { // one dim with its neighbour
+		if gone[i] == sort { // merged with its neighbour
 			last := len(*list) - 2
 			(*list)[last] *= int64(n)
 			(*list)[last+1] = st[i]
@@ -41,7 +41,7 @@ func prepareReduce(op npu.Op) *Call {
 	if sort == 1 {
 		inner = 0
 	}
-	if sort == -1 { // nothing but extents of 1
+	if sort == -1 { // only extents of 1
 		keep = []int64{1, 1}
 	}
 	return &Call{

@@ -1,7 +1,7 @@
 // Reductions of plain tensors for one instruction set.
 //
-// The tensor is seen as dims that are kept and dims that are reduced in turn (neighbours of one sort are one dim). v holds the sizes and strides of the kept
-// dims, then those of the reduced ones: n[2] and n[3] tell how many. If n[4], the innermost dim is kept, and the last among the kept.
+// The tensor has alternating kept and reduced dims (adjacent dims of one sort are merged). v holds the sizes and strides of the kept dims, then those of the
+// reduced ones; n[2] and n[3] are their numbers. If n[4], the innermost dim is kept, and the last of the kept dims.
 // n[0]: function, n[1]: divisor of the mean, n[5]: elements of x.
 #define TYPED "reduce.per_type.h"
 #include "types.h"

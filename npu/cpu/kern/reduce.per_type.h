@@ -1,7 +1,7 @@
 // Reductions for one instruction set and element type.
 #include "type.h"
 
-// Sum or maximum of m neighbours.
+// Sum or maximum of m adjacent elements.
 static double FN(reduce_run)(const EL *x, int64_t m, int max) {
 	double t = max ? -INFINITY : 0;
 	for (int64_t b = 0; b < m; b += 1024) { // float32 within 1024 elements
@@ -26,13 +26,13 @@ static double FN(reduce_run)(const EL *x, int64_t m, int max) {
 	return t;
 }
 
-// One unit of work is an element of y, or, where the innermost dim is kept, up to 256 neighbours.
+// One unit of work is an element of y, or up to 256 adjacent ones if the innermost dim is kept.
 static void FN(reduce_range)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t kd = c->n[2], rd = c->n[3], inner = c->n[4], max = c->n[0] == RED_MAX;
 	const int64_t *keep = c->v, *red = c->v + 2 * kd;
 	EL *y = c->p[1];
-	int64_t loops = 1, outer = inner ? rd : rd - 1; // reduced dims that are walked element by element
+	int64_t loops = 1, outer = inner ? rd : rd - 1; // reduced dims that are traversed element by element
 	for (int64_t d = 0; d < outer; d++) loops *= red[2 * d];
 	double div = c->n[0] == RED_MEAN ? (double)c->n[1] : 1;
 	for (int64_t k = lo; k < hi; k++) {

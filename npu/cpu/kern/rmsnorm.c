@@ -2,7 +2,7 @@
 
 #define KERN_SRC "rmsnorm.per_isa.h"
 #include "kern.h"
-// Rows whose share of dw is summed together in float32; the sums are merged in float64.
+// Number of rows whose contributions to dw are summed together in float32; the sums are merged in float64.
 enum { RMS_CHUNK = 32 };
 #include "isa.h"
 

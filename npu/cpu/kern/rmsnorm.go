@@ -9,7 +9,7 @@ func init() {
 	register(npu.RMSNormBwd, prepareRMSNormBwd)
 }
 
-// rmsCall is the Call of an op whose rows are those of x, all of whose other arguments are alike or in full.
+// rmsCall is the Call of an op on rows of x; its other arguments are like x or plain float32.
 func rmsCall(kernel string, op npu.Op, x npu.Desc, full ...npu.Desc) *Call {
 	dt, ok := act(x.DType)
 	if !ok || !allPlain(op) || !plainF32(full...) {

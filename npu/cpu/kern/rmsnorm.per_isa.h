@@ -1,6 +1,6 @@
 // RMSNorm for one instruction set. n: rows, elements of a row.
 
-// v as it will be read again after a store.
+// v as it would be after a store and a load.
 INLINE V ISA(round_f32)(V v) { return v; }
 INLINE V ISA(round_bf16)(V v) {
 #if VL == 16
@@ -20,7 +20,7 @@ static int ISA(rmsnorm)(kern_cmd *c, int nthreads) {
 	return 0;
 }
 
-// Columns lo·16… of dw are the sums of the chunks, in their order.
+// Sets columns lo·16… of dw to the sums of the chunks, in order.
 static void ISA(rmsnorm_merge)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t d = c->n[1], chunks = (c->n[0] + RMS_CHUNK - 1) / RMS_CHUNK;

@@ -1,8 +1,8 @@
 // RMSNorm for one instruction set and element type.
 #include "type.h"
 
-// x, w, res or null, y, rstd or null, sum or null. A row is read from memory once; the second walk over it finds it in the cache.
-// y never lies where sum does, so the second walk may read sum, or x and res if nobody wants sum, which y may overwrite in passing.
+// x, w, res or null, y, rstd or null, sum or null. A row is read from memory once; the second pass over it finds it in the cache.
+// y and sum never share memory, so the second pass may read sum, or, if sum is null, x and res, which y may overwrite on the way.
 static void FN(rmsnorm_rows)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t d = c->n[1];
@@ -43,7 +43,7 @@ static void FN(rmsnorm_rows)(void *ctx, int64_t lo, int64_t hi) {
 	}
 }
 
-// dy, x, w, rstd, dres or null, dx, dw or null; chunk k keeps its share of dw in row k of the workspace.
+// dy, x, w, rstd, dres or null, dx, dw or null; chunk k stores its part of dw in row k of the workspace.
 static void FN(rmsnorm_bwd_chunks)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t rows = c->n[0], d = c->n[1];

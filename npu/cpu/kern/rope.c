@@ -6,7 +6,7 @@
 #include <math.h>
 enum { ROPE_MAX_HEAD = 1024 };
 
-// The row of the table for position p: from the table, or made in room. n[3] is the width of a head, n[4] the number of positions in the table.
+// The row for position p: from the table, or computed in room. n[3] is the width of a head, n[4] the number of positions in the table.
 static const float *rope_row(const kern_cmd *c, int64_t p, float *room) {
 	int64_t half = c->n[3] / 2;
 	int adjacent = c->flags & ROPE_ADJACENT;

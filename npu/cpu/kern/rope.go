@@ -12,13 +12,13 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// maxHead is the widest head for which rope has room on its stack.
+// maxHead is the maximum head width, limited by rope's buffer on the stack.
 const maxHead = 1024
 
 func init() { register(npu.Rope, prepareRope) }
 
-// prepareRope has cosines and sines for as many positions as x is long: those of a prompt, and all that documents packed into a row of training can have.
-// Positions beyond, as in generation token by token, are few, and computed when they come.
+// prepareRope tabulates cosines and sines for as many positions as x is long: enough for a prompt, and for documents packed into a training row. Positions
+// beyond the table, as in generation token by token, are few, and computed when needed.
 func prepareRope(op npu.Op) *Call {
 	x := op.In[0]
 	dt, ok := act(x.DType)
@@ -53,7 +53,7 @@ func prepareRope(op npu.Op) *Call {
 	return c
 }
 
-// ropeRow is the number of float32s that a position takes: cosines, then sines, one of each for each pair, or, where pairs are neighbours, for each element.
+// ropeRow is the number of float32s per position: cosines, then sines, one of each per pair, or per element if pairs are adjacent.
 func ropeRow(d int, adjacent bool) int {
 	if adjacent {
 		return 2 * d
@@ -61,7 +61,7 @@ func ropeRow(d int, adjacent bool) int {
 	return d
 }
 
-// ropeFrequencies are the angles between neighbours in position, by pair.
+// ropeFrequencies returns the angle between adjacent positions, by pair.
 func ropeFrequencies(a npu.Attrs, d int) []float64 {
 	f := make([]float64, d/2)
 	factor, low, high, original := a.Float("factor", 0), a.Float("low", 0), a.Float("high", 0), float64(a.Int("original", 0))
@@ -81,7 +81,7 @@ func ropeFrequencies(a npu.Attrs, d int) []float64 {
 	return f
 }
 
-// ropeTable sets the rows of positions 0, 1, … In the adjacent form the sine of the first of two neighbours is negative.
+// ropeTable sets the rows of positions 0, 1, … In the adjacent form the sine of the first element of a pair is negative.
 func ropeTable(t []float32, f []float64, adjacent bool) {
 	row := ropeRow(2*len(f), adjacent)
 	for p := range len(t) / row {

@@ -1,6 +1,6 @@
 // Rotary positions for one instruction set. n: tokens (batch times length), length, heads, width of a head, positions in the table; v: frequencies as float64.
 
-// Neighbours change places.
+// Swaps adjacent elements.
 INLINE V ISA(swap)(V v) {
 #if VL == 16
 	return (V)_mm512_permute_ps((__m512)v, 0xb1);

@@ -28,7 +28,7 @@ func rowsCall(kernel string, op npu.Op, flags int) *Call {
 	return &Call{kernel: kernel, dt: dt, flags: flags, n: []int64{x.Shape.Elems() / m, m}}
 }
 
-// classes is the Call of an op on logits and labels, with a float64 of workspace for each row.
+// classes is the Call of an op on logits and labels, with a float64 of workspace per row.
 func classes(kernel string, op npu.Op, rest ...npu.Desc) *Call {
 	x, labels := op.In[0], op.In[1]
 	dt, ok := act(x.DType)

@@ -1,4 +1,4 @@
-// Ops on rows of classes, for one instruction set: the two element types, and what joins the rows.
+// Ops on rows of classes, for one instruction set: the two element types, and the code that combines rows.
 #define TYPED "rows.per_type.h"
 #include "types.h"
 

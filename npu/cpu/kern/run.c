@@ -52,7 +52,7 @@ int kern_isa(void) {
 #endif
 }
 
-// libgomp, where present. Its ABI for "#pragma omp parallel" is GOMP_parallel; it is resolved at run time because the binary must start without
+// libgomp, if present. Its ABI for "#pragma omp parallel" is GOMP_parallel; it is resolved at run time because the binary must start without
 // it, and because the environment that configures it (OMP_WAIT_POLICY, …) is set before it is loaded.
 static void (*gomp_parallel)(void (*)(void *), void *, unsigned, unsigned);
 static int (*omp_thread)(void), (*omp_threads)(void), (*omp_max)(void);
@@ -81,7 +81,7 @@ struct loop {
 	int64_t n, parts;
 };
 
-// The team may come out smaller than asked for (nesting, limits), so each thread takes every team-th part.
+// The team may be smaller than requested (nesting, limits), so each thread takes every team-th part.
 static void body(void *arg) {
 	struct loop *l = arg;
 	for (int64_t t = omp_thread(), team = omp_threads(); t < l->parts; t += team) {

@@ -2,7 +2,7 @@ package kern
 
 import "github.com/gotrain/gotrain/npu"
 
-// strides of a plain tensor in elements.
+// strides returns those of a plain tensor, in elements.
 func strides(s npu.Shape) []int64 {
 	st := make([]int64, len(s))
 	for i, n := len(s)-1, int64(1); i >= 0; i-- {
@@ -12,7 +12,7 @@ func strides(s npu.Shape) []int64 {
 	return st
 }
 
-// broadcastStrides are the strides with which plain x is read in the order of y: 0 along repeated axes.
+// broadcastStrides returns the strides to read plain x in the order of y: 0 along repeated axes.
 func broadcastStrides(x, y npu.Shape) []int64 {
 	st, r := make([]int64, len(y)), strides(x)
 	for i, n := range x {
@@ -23,7 +23,7 @@ func broadcastStrides(x, y npu.Shape) []int64 {
 	return st
 }
 
-// merge drops axes of extent 1 and joins neighbours that all the strides walk through evenly. At least one axis remains.
+// merge drops axes of extent 1 and merges adjacent axes if all strides allow it. At least one axis remains.
 func merge(s npu.Shape, st ...[]int64) (dims []int64, out [][]int64) {
 	out = make([][]int64, len(st))
 	for i, n := range s {

@@ -14,7 +14,7 @@ func init() {
 	})
 }
 
-// plainAct is flatAct on plain layouts only.
+// plainAct is flatAct for plain layouts only.
 func plainAct(kernel string, op npu.Op) *Call {
 	if !allPlain(op) {
 		return nil

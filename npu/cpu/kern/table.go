@@ -12,7 +12,7 @@ import (
 	"weak"
 )
 
-// table is constant memory in C that several Calls share. It is freed when the last of them is garbage.
+// table is constant C memory that several Calls share. It is freed after the last of them becomes garbage.
 type table struct{ mem unsafe.Pointer }
 
 var tables = struct {
@@ -20,7 +20,7 @@ var tables = struct {
 	byKey map[string]weak.Pointer[table]
 }{byKey: map[string]weak.Pointer[table]{}}
 
-// sharedTable is the table of that key, of n float32s that fill sets if there is none yet.
+// sharedTable returns the table of n float32s for the key; fill sets a new one.
 func sharedTable(key string, n int, fill func(t []float32)) *table {
 	tables.Lock()
 	defer tables.Unlock()
@@ -35,7 +35,7 @@ func sharedTable(key string, n int, fill func(t []float32)) *table {
 		C.free(mem)
 		tables.Lock()
 		defer tables.Unlock()
-		if w, ok := tables.byKey[key]; ok && w.Value() == nil { // not one that was made since
+		if w, ok := tables.byKey[key]; ok && w.Value() == nil { // not a newer one
 			delete(tables.byKey, key)
 		}
 	}, t.mem)

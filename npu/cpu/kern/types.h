@@ -1,4 +1,4 @@
-// Includes TYPED, a file name, once for each type of activations. Included by the .per_isa.h of an op family.
+// Includes TYPED, a file name, once per type of activations. Included by the .per_isa.h of an op family.
 #define E f32
 #define EL float
 #include TYPED

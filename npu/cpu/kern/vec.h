@@ -43,7 +43,7 @@ INLINE float ISA(ld1_f32)(const float *p) { return *p; }
 INLINE void ISA(st1_f32)(float *p, float v) { *p = v; }
 
 INLINE V ISA(ld_bf16)(const uint16_t *p) {
-	// gcc 12 makes five instructions of the conversion that is one.
+	// gcc 12 emits five instructions for the conversion, which needs one.
 #if VL == 16
 	return (V)((U)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)) << 16);
 #elif VL == 8
@@ -117,7 +117,7 @@ NOINLINE void ISA(stn_bf16)(uint16_t *p, V v, int n) {
 }
 #endif
 
-// b where either is NaN, as the instructions have it
+// b if either is NaN, like the instructions
 INLINE V ISA(vmax)(V a, V b) {
 #if VL == 16
 	return (V)_mm512_max_ps((__m512)a, (__m512)b);
@@ -141,10 +141,10 @@ INLINE V ISA(vsqrt)(V v) {
 #endif
 }
 
-// e^v to about 1 ulp: v = k ln 2 + r, a polynomial for e^r (Taylor's, |r| ≤ 0.35, next term 2e-8 relative), and k into the exponent in two
-// halves, so that results reach down to denormals. Overflow gives infinity, NaN stays.
+// e^v to about 1 ulp: v = k ln 2 + r, a polynomial for e^r (Taylor's, |r| ≤ 0.35, next term 2e-8 relative), and k goes into the exponent in two
+// halves, so that results reach down to denormals. Overflow gives infinity; NaN is kept.
 INLINE V ISA(vexp)(V v) {
-#if VL == 16 // min and max give their second operand where one is NaN
+#if VL == 16 // min and max return their second operand if either is NaN
 	V x = (V)_mm512_max_ps((__m512)ISA(splat)(-104), _mm512_min_ps((__m512)ISA(splat)(89), (__m512)v));
 	V k = (V)_mm512_roundscale_ps((__m512)(x * 1.44269504f), 0);
 #else
@@ -170,7 +170,7 @@ INLINE V ISA(vexp)(V v) {
 #endif
 }
 
-// tanh by e^2x, and near 0, where that cancels, by its series.
+// tanh from e^2x, and near 0, where that cancels, from its series.
 INLINE V ISA(vtanh)(V v) {
 	V a = ISA(vabs)(v), s = v * v;
 	V big = 1 - 2 / (ISA(vexp)(a + a) + 1);
@@ -179,7 +179,7 @@ INLINE V ISA(vtanh)(V v) {
 	return (V)((I)t | ((I)v & (I)ISA(splat)(-0.0f)));
 }
 
-// Lanes n… become 0.
+// Sets lanes n… to 0.
 INLINE V ISA(keep)(V v, int n) {
 	if (n == VL) return v;
 	I lane;
