@@ -7,13 +7,13 @@ package recipes
 type Recipe struct {
 	Run        Run         `toml:"run" doc:"The run as a whole. Give exactly one of steps and epochs."`
 	Model      Model       `toml:"model" doc:"The network."`
-	Llama      Llama       `toml:"llama" doc:"The network when model.name = \"llama\": a named size, or explicit dimensions. A dimension set together with a size overrides that dimension; 0 keeps the size's value."`
+	Llama      Llama       `toml:"llama" doc:"The network when model.name = \"llama\": a named size, or explicit dimensions. A dimension beside a size overrides it; 0 keeps the size's."`
 	Data       Data        `toml:"data" doc:"The samples, for training and for evaluation."`
 	Text       TextSection `toml:"text" doc:"How text becomes samples when data.kind is text or tokens. A sample is a sequence of tokens; the target of each token is the next token."`
 	Train      Train       `toml:"train" doc:"How a step is computed, and on which device."`
 	Optim      Optim       `toml:"optim" doc:"The optimizer."`
 	Schedule   Schedule    `toml:"schedule" doc:"The learning rate over time: a linear warm-up, then the shape given by kind. It counts optimizer steps, regardless of the number of ranks."`
-	Eval       Eval        `toml:"eval" doc:"Evaluation on held-out samples. It is exact: every sample counts once, regardless of the number of ranks. Without every_epochs and every_steps it runs once, at the end."`
+	Eval       Eval        `toml:"eval" doc:"Evaluation on held-out samples. Every sample counts exactly once, with any number of ranks. Without every_epochs and every_steps it runs once, at the end."`
 	Checkpoint Checkpoint  `toml:"checkpoint" doc:"Checkpoints. One is always written at the end and when the run is stopped. They are complete: a resumed run is bit-identical to one that was never stopped."`
 	Log        Log         `toml:"log" doc:"What the run logs, and where."`
 

@@ -230,8 +230,9 @@ func TestAbandonEndsTheStartOfAnEvaluation(t *testing.T) {
 	}
 	defer group[1].Close()
 	defer group[0].Close()
-	tr, err := New(WithConfig(Config{Model: mlp, Data: noise(t, 64), Batch: 8, Steps: 1, Schedule: ConstantLR(0.1), Optim: optim.Default(optim.SGD, 0), Device: "ref",
-		Comm: group[0], Eval: noise(t, 16), EvalBatch: 8}))
+	tr, err := New(WithConfig(Config{Model: mlp, Data: noise(t, 64), Batch: 8, Steps: 1, Schedule: ConstantLR(0.1), Optim: optim.Default(optim.SGD, 0),
+		Device: "ref",
+		Comm:   group[0], Eval: noise(t, 16), EvalBatch: 8}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ func TestLearned(t *testing.T) {
 		events []Event
 		want   string
 	}{
-		"whole run": {[]Event{Step{Step: 1, Total: 400, Loss: Known(2.2803)}, Step{Step: 2, Total: 400, Loss: Known(9)}, eval(40, 2.05, 0.268), eval(400, 0.48959, 0.798), end},
+		"whole run": {[]Event{Step{Step: 1, Total: 400, Loss: Known(2.2803)}, Step{Step: 2, Total: 400, Loss: Known(9)}, eval(40, 2.05, 0.268), eval(400,
+			0.48959, 0.798), end},
 			"learned: loss 2.28 in step 1, 0.49 on held-out data at the end; top1 0.268 at step 40, 0.798\n"},
 		"one evaluation": {[]Event{Step{Step: 1, Loss: Known(2)}, eval(4, 1.5, 0.5), end}, "learned: loss 2 in step 1, 1.5 on held-out data at the end; top1 0.5\n"},
 		"none":           {[]Event{Step{Step: 1, Loss: Known(2)}, end}, ""},

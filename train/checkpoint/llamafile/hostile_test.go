@@ -52,8 +52,11 @@ func folder(t *testing.T, change func(tensors map[string][]int, config map[strin
 
 func TestTensorsThatDoNotFit(t *testing.T) {
 	for want, change := range map[string]func(map[string][]int, map[string]any){
-		"tensor model.norm.weight is missing":                                          func(s map[string][]int, _ map[string]any) { delete(s, "model.norm.weight") },
-		"tensor model.norm.weight has shape [33], but the configuration requires [32]": func(s map[string][]int, _ map[string]any) { s["model.norm.weight"] = []int{33} },
+		"tensor model.norm.weight is missing": func(s map[string][]int, _ map[string]any) { delete(s, "model.norm.weight") },
+		"tensor model.norm.weight has shape [33], but the configuration requires [32]": func(s map[string][]int,
+			_ map[string]any) {
+			s["model.norm.weight"] = []int{33}
+		},
 		"tensor model.layers.0.self_attn.q_proj.bias does not belong to this Llama": func(s map[string][]int,
 			_ map[string]any) {
 			s["model.layers.0.self_attn.q_proj.bias"] = []int{32}

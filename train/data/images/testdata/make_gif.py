@@ -39,5 +39,6 @@ cases = {
 }
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "gif.json"), "w") as f:
-    json.dump({k: {"file": base64.b64encode(v).decode(), "rgb": base64.b64encode(Image.open(io.BytesIO(v)).convert("RGB").tobytes()).decode()} for k, v in cases.items()}, f, indent=1)
+    json.dump({k: {"file": base64.b64encode(v).decode(), "rgb": base64.b64encode(Image.open(io.BytesIO(v)).convert("RGB").tobytes()).decode()} for k,
+        v in cases.items()}, f, indent=1)
     f.write("\n")

@@ -15,9 +15,12 @@ here = os.path.dirname(os.path.abspath(__file__))
 base = {n: json.load(open(os.path.join(here, n), encoding="utf-8")) for n in ("bytelevel.json", "characters.json")}
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-CONTENTS = ["<tok>", "<t", "ok>", "<|im_start|>", "<|im_end|>", "im_start", "the", "he", "cat", "x", "é", "猫", "  ", " ", "\n", "\t\t", "▁", "▁the", " the", "the ",
-            "a b", "▁▁", "<a>", "<b>", "a><", "Ġ", "Ġthe", "12", "1", "don't", "'t", "½", "_", "‿", "क", "क्", "\u200d", "<0x41>", "user\n", "!!", "é́"]
-PIECES = CONTENTS + ["hi", "user", " ", " ", "  ", "▁", "\n", "\t", "hello world", "The", "and", "S", "12345", "ab", "é", "ü", "😀", "你好", "don't we'll", "\u00a0", "\u3000",
+CONTENTS = ["<tok>", "<t", "ok>", "<|im_start|>", "<|im_end|>", "im_start", "the", "he", "cat", "x", "é", "猫", "  ", " ", "\n", "\t\t", "▁", "▁the",
+    " the", "the ",
+            "a b", "▁▁", "<a>", "<b>", "a><", "Ġ", "Ġthe", "12", "1", "don't", "'t", "½", "_", "‿", "क", "क्", "\u200d", "<0x41>",
+             "user\n", "!!", "é́"]
+PIECES = CONTENTS + ["hi", "user", " ", " ", "  ", "▁", "\n", "\t", "hello world", "The", "and", "S", "12345", "ab", "é", "ü", "😀", "你好",
+    "don't we'll", "\u00a0", "\u3000",
                      ".", ",", "<", ">", "|", "_", "-", "1½", "zq", "\u0301", "Σ", "٣"]
 
 
@@ -80,7 +83,8 @@ def patch(rng, file):
     b, p = base[file], {}
     vocab = b["model"]["vocab"]
     if file == "bytelevel.json":
-        p["normalizer"], p["pre_tokenizer"], p["decoder"] = None, levels(rng), {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+        p["normalizer"], p["pre_tokenizer"], p["decoder"] = None, levels(rng), {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
+            "use_regex": True}
         p["model"] = {"ignore_merges": rng.random() < 0.5}
     else:
         p["normalizer"], p["pre_tokenizer"], p["decoder"] = characters(rng)
