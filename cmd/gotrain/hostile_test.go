@@ -60,7 +60,7 @@ func TestPipesAndDevices(t *testing.T) {
 			"--set", "run.output_dir=" + filepath.Join(dir, "o"), "--set", "train.device=ref"},
 	} {
 		_, stderr, code := cli(t, args...)
-		if code == 0 || code == launch.ExitInternal || !strings.Contains(stderr, "not a regular file") && !strings.Contains(stderr, "holds no tokenizer") {
+		if code == 0 || code == launch.ExitInternal || !strings.Contains(stderr, "not a regular file") && !strings.Contains(stderr, "has no tokenizer") {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr)
 		}
 	}
