@@ -16,7 +16,8 @@ import (
 // create creates the file of a job, named in a folder of this user. over removes the name when rank 0 is done: either with an error, which is reported to
 // ranks that arrive later, or without.
 func create(cfg Config) (f files, over func(err error), err error) {
-	for range 100 { // another rank 0 that is done may remove an empty folder concurrently
+	// Another rank 0 that is done, or a Sweep, may remove the empty folder at any moment: a try takes microseconds, and one suffices as a rule.
+	for range 10_000 {
 		var d *folder
 		if d, err = ownFolder(cfg.Dir); err == nil {
 			over = func(err error) { d.over(cfg, err) }
