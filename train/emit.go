@@ -20,31 +20,23 @@ import (
 // emit sends an event to the sinks. They report their own faults; a failing sink does not end the training.
 func (t *Trainer) emit(e telemetry.Event) { _ = t.bus.Emit(e) }
 
-// peak is the FLOP/s that MFU is relative to, or 0 if unknown.
-func (t *Trainer) peak() float64 {
-	if t.cfg.PeakFLOPS > 0 {
-		return max(t.cfg.PeakFLOPS, t.fastest)
-	}
-	return max(t.dev.Info().Peak[t.cfg.Compute], t.fastest)
-}
-
 // mfu is the utilisation of a step. A value above 1 shows that the peak is too low, because the machine was busy when it was measured. The speed of
 // that step then becomes the peak, and the log reports it once.
 func (t *Trainer) mfu(own telemetry.Value) telemetry.Value {
-	v := t.flops.MFU(own, t.peak())
+	v := t.flops.MFU(own, t.peak)
 	if !v.OK || v.X <= 1 {
 		return v
 	}
-	was := t.peak()
-	first := t.fastest == 0
-	t.fastest = v.X * was
-	if first {
+	was := t.peak
+	t.peak = v.X * was
+	if !t.raised {
+		t.raised = true
 		what, do := "the peak measured at the start", "set log.peak_tflops to what the processor can do"
 		if t.cfg.PeakFLOPS > 0 {
 			what, do = "log.peak_tflops", "raise log.peak_tflops"
 		}
 		t.emit(telemetry.Warning{Step: int64(t.step), Text: fmt.Sprintf("%s, %.4g TFLOP/s per rank, is too low: this step reached %.4g; "+
-			"mfu was overestimated so far, and is now relative to the fastest step (%s to correct it)", what, was/1e12, t.fastest/1e12, do)})
+			"mfu was overestimated so far, and is now relative to the fastest step (%s to correct it)", what, was/1e12, t.peak/1e12, do)})
 	}
 	return telemetry.Known(1)
 }
@@ -79,7 +71,7 @@ func (t *Trainer) emitStart() {
 	t.emit(telemetry.RunStart{
 		Name: t.cfg.Name, Version: Version(), Step: int64(t.step), Host: host, Recipe: t.cfg.RecipeText,
 		Identity: telemetry.Identity{Node: t.cfg.Node, Rank: t.comm.Rank(), World: t.comm.Size()},
-		Facts:    append(facts, t.flops.Facts(t.peak())...),
+		Facts:    append(facts, t.flops.Facts(t.peak)...),
 	})
 	t.warnSlow()
 }

@@ -92,7 +92,7 @@ func (s *Summary) Total() int64 {
 func (t *Trainer) Summarise(world int) (*Summary, error) {
 	t.comm = pretend{alone(), world}
 	var err error
-	if t.dev, err = t.openDevice(); err != nil {
+	if err = t.openDevice(); err != nil {
 		return nil, err
 	}
 	if err := t.openData(); err != nil {
@@ -229,7 +229,7 @@ const efficiency = 0.8
 // predict sums, op by op, the larger of compute time and memory time.
 func (t *Trainer) predict(s *Summary) {
 	info := t.dev.Info()
-	peak := t.peak()
+	peak := t.peak
 	kinds := map[string]*KindItem{}
 	var seconds float64
 	pl := t.train.prog.Plan()

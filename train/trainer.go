@@ -32,10 +32,11 @@ type Trainer struct {
 	// evaluating means that nothing is trained, and no training sample is read.
 	evaluating bool
 
-	bus     *telemetry.Bus
-	window  *telemetry.Window // items per second of the last steps
-	flops   telemetry.FLOPs
-	fastest float64 // FLOP/s of the fastest step, if it showed that the peak is too low
+	bus    *telemetry.Bus
+	window *telemetry.Window // items per second of the last steps
+	flops  telemetry.FLOPs
+	peak   float64 // FLOP/s that MFU is relative to: configured, measured, or of a step that was faster; 0 if unknown
+	raised bool    // a step was faster than the peak, which has been reported
 
 	comm    comm.Communicator
 	dev     npu.Device
@@ -125,7 +126,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if t.dev, err = t.openDevice(); err != nil {
+	if err = t.openDevice(); err != nil {
 		return err
 	}
 	if t.stream, err = t.dev.NewStream("compute"); err != nil {
@@ -165,7 +166,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 }
 
 // openDevice opens the configured device family, or the best one that opens, with a warning if a better one does not.
-func (t *Trainer) openDevice() (npu.Device, error) {
+func (t *Trainer) openDevice() (err error) {
 	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: maps.Clone(t.cfg.Options)}
 	if o.Extra == nil {
 		o.Extra = map[string]string{}
@@ -181,13 +182,20 @@ func (t *Trainer) openDevice() (npu.Device, error) {
 		o.Extra["calibrate"] = "true" // takes 0.1 s; for MFU and predictions
 	}
 	if t.cfg.Device != "" {
-		return npu.Open(t.cfg.Device, o)
+		t.dev, err = npu.Open(t.cfg.Device, o)
+	} else {
+		var passed error
+		if t.dev, passed, err = npu.OpenBest(o); passed != nil {
+			slog.Warn("computing on a slower device, because a better one cannot be opened", "device", t.dev.Info().Name, "reason", passed)
+		}
 	}
-	dev, passed, err := npu.OpenBest(o)
-	if passed != nil {
-		slog.Warn("computing on a slower device, because a better one cannot be opened", "device", dev.Info().Name, "reason", passed)
+	if err != nil {
+		return err
 	}
-	return dev, err
+	if t.peak = t.cfg.PeakFLOPS; t.peak <= 0 {
+		t.peak = t.dev.Info().Peak[t.cfg.Compute]
+	}
+	return nil
 }
 
 // openData makes the loaders and computes the length of the run.
