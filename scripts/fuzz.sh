@@ -4,6 +4,7 @@
 #   scripts/fuzz.sh                     every target for 10 minutes
 #   scripts/fuzz.sh -t 30s              every target for 30 seconds
 #   scripts/fuzz.sh -t 1h FuzzBin       targets whose name matches the pattern
+#   scripts/fuzz.sh -t 1000x            every target for 1000 inputs
 #   scripts/fuzz.sh -l                  list the targets
 #
 # A failing input is written to the package's testdata/fuzz; once committed, it is a regression test. FUZZ_MEMORY_MB (4096) limits the address space of
@@ -17,7 +18,7 @@ while getopts "t:lh" o; do
 	t) time=$OPTARG ;;
 	l) list=true ;;
 	*)
-		sed -n '2,11s/^# \{0,1\}//p' "$0"
+		sed -n '2,12s/^# \{0,1\}//p' "$0"
 		exit 64
 		;;
 	esac
