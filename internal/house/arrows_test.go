@@ -16,13 +16,14 @@ const module = "github.com/gotrain/gotrain"
 // arrows lists what a package may import from this module. A name matches the package; with /... it also matches the packages below. The longest
 // matching entry applies; a package without an entry is an error, so a new package needs an entry.
 var arrows = map[string]string{
-	"npu":         "",
-	"npu/queue":   "npu",
-	"npu/ref":     "npu npu/queue",
-	"npu/solib":   "",
-	"npu/cpu":     "npu npu/... internal/cgroup",
-	"npu/acl/abi": "",
-	"npu/...":     "npu npu/... ", // devices
+	"npu":           "",
+	"npu/queue":     "npu",
+	"npu/ref":       "npu npu/queue",
+	"npu/solib":     "",
+	"npu/cpu":       "npu npu/... internal/cgroup",
+	"npu/acl/abi":   "",
+	"npu/acl/lower": "npu npu/kind npu/acl/abi",
+	"npu/...":       "npu npu/... ", // devices
 
 	"graph/op":         "npu",
 	"graph/plan":       "npu graph/op",

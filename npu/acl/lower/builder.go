@@ -1,0 +1,181 @@
+package lower
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/acl/abi"
+)
+
+// builder collects the calls of a program. The first error stays.
+type builder struct {
+	op   npu.Op
+	caps Caps
+	p    Program
+	err  error
+	keys map[string]int // constants by key
+}
+
+func (b *builder) fail(format string, args ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf(format, args...)
+	}
+}
+
+// null is an absent argument.
+type null struct{}
+
+// call appends a call. Arguments are given in the order of abi's table as Tensor, []Tensor, Scalar, []int64, []float32, []bool, string, int, int64,
+// float64, bool, DType or null{}; each must fit its code.
+func (b *builder) call(op string, args ...any) {
+	row, ok := abi.Find(op)
+	switch {
+	case !ok:
+		b.fail("aclnn%s is not in the table of operators", op)
+		return
+	case !b.caps.Has(op):
+		b.fail("aclnn%s is not in the installed CANN %v\nhint: install a version that has it", op, b.caps.Version)
+		return
+	case len(args) != len(row.Args):
+		b.fail("aclnn%s takes %d arguments, got %d", op, len(row.Args), len(args))
+		return
+	}
+	c := Call{Op: op, Args: make([]Arg, len(args))}
+	for i, a := range args {
+		if c.Args[i], ok = argument(row.Args[i].Code, a); !ok {
+			b.fail("aclnn%s: argument %d (%s) is a %T, must be of code %s", op, i, row.Args[i].Name, a, row.Args[i].Code)
+			return
+		}
+	}
+	b.p.Calls = append(b.p.Calls, c)
+}
+
+// argument makes an Arg of a Go value.
+func argument(code string, v any) (Arg, bool) {
+	a := Arg{Code: code}
+	fits := func(codes ...string) bool { return slices.Contains(codes, code) }
+	switch v := v.(type) {
+	case null:
+		a.Null = true
+		return a, fits("T", "To", "IA", "FA", "BA", "S")
+	case Tensor:
+		a.Tensor = v
+		return a, fits("T", "To")
+	case []Tensor:
+		a.List = v
+		return a, fits("TL", "TLo")
+	case Scalar:
+		a.Scalar = v
+		return a, fits("S")
+	case []int64:
+		a.Ints = v
+		return a, fits("IA")
+	case []float32:
+		a.Floats = v
+		return a, fits("FA")
+	case []bool:
+		a.Bools = v
+		return a, fits("BA")
+	case string:
+		a.Str = v
+		return a, fits("str")
+	case DType:
+		a.Int = int64(v)
+		return a, fits("dt")
+	case int:
+		a.Int = int64(v)
+		return a, fits("int", "i8", "i64", "u64")
+	case int64:
+		a.Int = v
+		return a, fits("int", "i8", "i64", "u64")
+	case bool:
+		if v {
+			a.Int = 1
+		}
+		return a, fits("bool")
+	case float64:
+		a.Float = v
+		return a, fits("f32", "f64")
+	}
+	return a, false
+}
+
+// in is input i as a contiguous tensor.
+func (b *builder) in(i int) Tensor { return described(Ref{In, i}, b.op.In[i]) }
+
+// out is output i as a contiguous tensor.
+func (b *builder) out(i int) Tensor { return described(Ref{Out, i}, b.op.Out[i]) }
+
+func described(r Ref, d npu.Desc) Tensor { return tensor(r, TypeOf(d.DType), dims(d.Shape)...) }
+
+// hasOut reports whether the op has output i. One that has may still be unwanted when it is bound.
+func (b *builder) hasOut(i int) bool { return i < len(b.op.Out) }
+
+// outOr is output i, or a temporary where the op has none.
+func (b *builder) outOr(i int, t DType, dims ...int64) Tensor {
+	if b.hasOut(i) {
+		return b.out(i)
+	}
+	return b.temp(t, dims...)
+}
+
+// temp is a new temporary.
+func (b *builder) temp(t DType, dims ...int64) Tensor {
+	b.p.Temps = append(b.p.Temps, TempMem{})
+	v := tensor(Ref{Temp, len(b.p.Temps) - 1}, t, dims...)
+	b.p.Temps[v.Base.Index].Bytes = align(v.Elems() * t.size())
+	return v
+}
+
+// align rounds up to whole blocks, with room for vector loads that read beyond the end.
+func align(n int64) int64 { return (n + 32 + 511) / 512 * 512 }
+
+// constant is memory that is made once per device.
+func (b *builder) constant(key string, t DType, fill func() []byte, dims ...int64) Tensor {
+	i, ok := b.keys[key]
+	if !ok {
+		i = len(b.p.Consts)
+		v := tensor(Ref{Fixed, i}, t, dims...)
+		b.p.Consts = append(b.p.Consts, Const{Key: key, Bytes: v.Elems() * t.size(), Make: fill})
+		b.keys[key] = i
+	}
+	return tensor(Ref{Fixed, i}, t, dims...)
+}
+
+// TypeOf is the aclDataType of an element type.
+func TypeOf(t npu.DType) DType {
+	switch t {
+	case npu.F32:
+		return Float32
+	case npu.BF16:
+		return BFloat16
+	case npu.F16:
+		return Float16
+	case npu.F64:
+		return Float64
+	case npu.I32:
+		return Int32
+	case npu.I64:
+		return Int64
+	case npu.U8:
+		return UInt8
+	case npu.I8:
+		return Int8
+	}
+	panic("lower: dtype " + t.String())
+}
+
+func dims(s npu.Shape) []int64 {
+	d := make([]int64, len(s))
+	for i, n := range s {
+		d[i] = int64(n)
+	}
+	return d
+}
+
+// number is a scalar of f32, which every float tensor accepts.
+func number(v float64) Scalar { return Scalar{Float32, v} }
+
+// integer is a scalar for integer tensors.
+func integer(t DType, v int) Scalar { return Scalar{t, float64(v)} }

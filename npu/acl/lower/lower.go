@@ -1,0 +1,99 @@
+package lower
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// rule is the translation of one kind.
+type rule struct {
+	// lower appends the calls. It may fail the builder, or panic on a shape that no op of the kind has.
+	lower func(b *builder)
+	// has reports whether the kind is there with these attributes; nil: always, if the operators of a lowering are.
+	has func(a npu.Attrs, c Caps) bool
+	// choose changes the layouts of the op, all plain before; nil: plain for all.
+	choose func(op *npu.Op)
+}
+
+// rules is the table of all kinds; init fills it from the tables of the families.
+var rules = map[string]rule{}
+
+func init() {
+	for _, family := range []map[string]rule{elementRules} {
+		maps.Copy(rules, family)
+	}
+}
+
+// Kinds lists the kinds that have a translation, sorted.
+func Kinds() []string { return slices.Sorted(maps.Keys(rules)) }
+
+// Has reports whether the kind with these attributes can be lowered. Shapes and element types do not matter.
+func Has(kind string, attrs npu.Attrs, c Caps) bool {
+	r, ok := rules[kind]
+	return ok && (r.has == nil || r.has(attrs, c))
+}
+
+// Choose returns the op with the layouts that Lower expects: plain, but for the tokens of this package.
+func Choose(op npu.Op, c Caps) (npu.Op, error) {
+	r, ok := rules[op.Kind]
+	if !ok {
+		return npu.Op{}, fmt.Errorf("acl: no kernel for kind %q", op.Kind)
+	}
+	op = op.Clone()
+	for i := range op.In {
+		op.In[i].Layout = npu.Plain
+	}
+	for i := range op.Out {
+		op.Out[i].Layout = npu.Plain
+	}
+	if r.choose != nil {
+		r.choose(&op)
+	}
+	return op, nil
+}
+
+// Bytes is the size of a tensor in device memory.
+func Bytes(d npu.Desc) (int64, error) {
+	if d.DType.Size() == 0 {
+		return 0, fmt.Errorf("acl: size of %s: no element type", d)
+	}
+	switch d.Layout {
+	case npu.Plain:
+		return d.PlainBytes(), nil
+	}
+	return 0, fmt.Errorf("acl: size of %s: unknown layout", d)
+}
+
+// Lower translates an op whose layouts are those that Choose returns. The op must be well formed, as npu's kinds describe it.
+func Lower(op npu.Op, c Caps) (p *Program, err error) {
+	r, ok := rules[op.Kind]
+	if !ok {
+		return nil, fmt.Errorf("acl: no kernel for kind %q: %s", op.Kind, op)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			p, err = nil, fmt.Errorf("acl: %s: %v: %s", op.Kind, r, op)
+		}
+	}()
+	if !Has(op.Kind, op.Attrs, c) {
+		return nil, fmt.Errorf("acl: %s: not with these attributes on %v with CANN %v: %s", op.Kind, c.Family, c.Version, op)
+	}
+	want, err := Choose(op, c)
+	if err != nil {
+		return nil, err
+	}
+	if want.String() != op.String() {
+		return nil, fmt.Errorf("acl: %s: layouts are not those that Choose returns: %s, not %s", op.Kind, op, want)
+	}
+	b := &builder{op: op, caps: c, keys: map[string]int{}}
+	b.p.Kind = op.Kind
+	r.lower(b)
+	if b.err != nil {
+		return nil, fmt.Errorf("acl: %s: %w: %s", op.Kind, b.err, op)
+	}
+	b.p.place()
+	return &b.p, nil
+}

@@ -1,0 +1,130 @@
+package lower
+
+// DType is an aclDataType.
+type DType int32
+
+// The element types, with the numbers of aclDataType.
+const (
+	Float32  DType = 0
+	Float16  DType = 1
+	Int8     DType = 2
+	Int32    DType = 3
+	UInt8    DType = 4
+	Int64    DType = 9
+	Float64  DType = 11
+	Bool     DType = 12
+	BFloat16 DType = 27
+)
+
+// Format is an aclFormat.
+type Format int32
+
+// The formats that cross the border to CANN; private formats stay inside of operators.
+const (
+	NCHW Format = 0 // convolution, pooling and batch norm refuse ND
+	ND   Format = 2
+)
+
+// Space says whose memory a tensor is in.
+type Space uint8
+
+// The spaces of memory.
+const (
+	In    Space = iota // an input of the op
+	Out                // an output of the op
+	Temp               // Program.Temps
+	Fixed              // Program.Consts
+)
+
+// Ref is a piece of memory.
+type Ref struct {
+	Space Space
+	Index int
+}
+
+// Tensor is a view of memory, in the terms of aclCreateTensor.
+type Tensor struct {
+	Base    Ref
+	DType   DType
+	Dims    []int64
+	Strides []int64 // in elements; 0 repeats
+	Offset  int64   // of the first element, in elements
+	Format  Format
+	Storage int64 // elements of DType that the memory at Base has
+}
+
+// Scalar is an aclScalar.
+type Scalar struct {
+	DType DType
+	Value float64 // exact for all integers that are used
+}
+
+// Arg is an argument of a call. Code is the code of abi's table and says which of the other fields counts.
+type Arg struct {
+	Code   string
+	Null   bool     // a NULL pointer: an optional tensor, array or output that is absent
+	Tensor Tensor   // T To
+	List   []Tensor // TL TLo
+	Scalar Scalar   // S
+	Ints   []int64  // IA
+	Floats []float32
+	Bools  []bool // BA
+	Str    string
+	Int    int64   // dt int i8 i64 u64 bool; u64 has the same bits
+	Float  float64 // f32 f64
+}
+
+// Alias names two pieces of memory that may be the same.
+type Alias struct{ A, B Ref }
+
+// Call is a call of an operator: aclnn{Op}GetWorkspaceSize with Args, then aclnn{Op}.
+type Call struct {
+	Op     string
+	Args   []Arg
+	Unless *Alias // the call is left out where both are bound to the same address
+}
+
+// TempMem is a temporary of a program. It holds nothing between launches.
+type TempMem struct {
+	Bytes  int64 // a multiple of 512
+	Offset int64 // within the scratch memory of Program.Scratch bytes, a multiple of 512
+}
+
+// Const is read-only memory that depends on nothing but its key. A device makes it once and shares it among programs.
+type Const struct {
+	Key   string
+	Bytes int64
+	Make  func() []byte // little-endian elements, len = Bytes
+}
+
+// Program is an op as calls of operators, to be executed in order on one stream.
+type Program struct {
+	Kind    string
+	Calls   []Call
+	Temps   []TempMem
+	Scratch int64 // bytes that all temporaries need together; the workspaces of the calls come on top
+	Consts  []Const
+}
+
+// size is the size of an element in bytes.
+func (t DType) size() int64 {
+	switch t {
+	case Float32, Int32:
+		return 4
+	case Float16, BFloat16:
+		return 2
+	case Int8, UInt8, Bool:
+		return 1
+	}
+	return 8
+}
+
+// IsFloat reports whether t is a floating-point type.
+func (t DType) IsFloat() bool { return t == Float32 || t == Float16 || t == BFloat16 || t == Float64 }
+
+var dtypeNames = map[DType]string{
+	Float32: "f32", Float16: "f16", Int8: "i8", Int32: "i32", UInt8: "u8", Int64: "i64", Float64: "f64", Bool: "bool", BFloat16: "bf16",
+}
+
+// String returns the short name, such as "bf16".
+func (t DType) String() string { return dtypeNames[t] }
