@@ -21,8 +21,11 @@ type Param struct {
 type Config struct {
 	// Params in ready order: the order in which the backward pass completes gradients. The same on every rank.
 	Params []Param
-	// Comm joins the ranks. The engine does not close it.
+	// Comm reduces gradients and broadcasts weights. The engine does not close it.
 	Comm comm.Communicator
+	// Control joins the same ranks for what the host exchanges: votes, comparisons, statistics; nil = Comm. It differs from Comm where a device has
+	// memory of its own: comm.ForDevice makes the one for Comm. The engine does not close it.
+	Control comm.Communicator
 	// Device on which gradients are computed; nil is the host. A group of one rank takes gradient memory from it, larger groups from Comm.
 	Device npu.Device
 
@@ -61,6 +64,13 @@ const mib = 1 << 20
 func (c *Config) fill() error {
 	if c.Comm == nil {
 		return fmt.Errorf("ddp: Config.Comm is nil\nhint: use self.New() for a single rank")
+	}
+	if c.Control == nil {
+		c.Control = c.Comm
+	}
+	if a, b := c.Comm, c.Control; a.Rank() != b.Rank() || a.Size() != b.Size() {
+		return fmt.Errorf("ddp: Config.Comm is rank %d of %d (%s), Config.Control rank %d of %d (%s)\nhint: both must join the same ranks in the same order",
+			a.Rank(), a.Size(), a.Transport(), b.Rank(), b.Size(), b.Transport())
 	}
 	if c.Timeout < 0 || c.LongWork < 0 {
 		return fmt.Errorf("ddp: Timeout is %v, LongWork %v", c.Timeout, c.LongWork)

@@ -37,13 +37,19 @@ type Device interface {
 // Info describes a device. An unknown number is 0.
 type Info struct {
 	Name    string            // "cpu", "ref", "npu:0"
+	Family  string            // the name it is registered under: "cpu", "ref", "npu"
 	Detail  string            // "oneDNN 2.6.3, avx512_core_amx, 1 thread"
 	Threads int               // compute threads; 1 for accelerators
 	Peak    map[DType]float64 // peak FLOP/s of a matmul by dtype, all threads together
 	Memory  int64             // bytes that may be allocated
 	Compute []DType           // dtypes for activations, the fastest last
 	Widened map[DType]DType   // those without instructions, with the dtype that kernels compute in instead: they only save memory
-	Slow    []string          // large ops compiled so far that plain loops execute because the device has no fast kernel for them
+	// Separate means that the host cannot access device memory: Buffer.Host is nil, and data move by copies on streams only.
+	Separate bool
+	// Unchecked means that kernels do not report labels, ids and positions that are out of range, and that their result is then undefined. Whoever
+	// brings such data to the device checks them.
+	Unchecked bool
+	Slow      []string // large ops compiled so far that plain loops execute because the device has no fast kernel for them
 }
 
 // Buffer is device memory.
@@ -92,9 +98,10 @@ type Stream interface {
 	Name() string
 	// Run enqueues launches. The slice must not change until they have run. Allocates nothing.
 	Run(batch []Launch) error
-	// CopyIn enqueues host → device; src must not change until the copy has run.
+	// CopyIn enqueues host → device; src must not change until the copy has run. It is asynchronous where src is memory from AllocHost; a device
+	// with page-locked memory may copy other memory before it returns, or refuse it (see HostAllocator).
 	CopyIn(dst Ptr, src []byte) error
-	// CopyOut enqueues device → host; dst is valid after a Sync, or after an Event recorded later.
+	// CopyOut enqueues device → host; dst is valid after a Sync, or after an Event recorded later. See CopyIn for dst.
 	CopyOut(dst []byte, src Ptr) error
 	// Copy enqueues a device → device copy.
 	Copy(dst, src Ptr, bytes int64) error

@@ -30,6 +30,8 @@ type family struct {
 var (
 	mu       sync.Mutex
 	families = map[string]family{}
+	counters = map[string]Counter{}
+	places   = map[string]Locator{}
 )
 
 // Register adds a device family; called from init of the device's package. OpenBest tries families in order of decreasing priority,
@@ -79,14 +81,19 @@ func Open(family string, o Options) (Device, error) {
 	return d, nil
 }
 
+// byPriority lists the registered families, the best first.
+func byPriority() []string {
+	names := Families()
+	mu.Lock()
+	defer mu.Unlock()
+	slices.SortStableFunc(names, func(a, b string) int { return families[b].priority - families[a].priority })
+	return names
+}
+
 // OpenBest opens the family of highest priority that can be opened. passed says why better ones could not be opened, or is nil if the best
 // one was: callers must report it, because the opened device may be a hundred times slower.
 func OpenBest(o Options) (dev Device, passed, err error) {
-	names := Families()
-	mu.Lock()
-	slices.SortStableFunc(names, func(a, b string) int { return families[b].priority - families[a].priority })
-	mu.Unlock()
-	for _, name := range names {
+	for _, name := range byPriority() {
 		if dev, err = Open(name, o); err == nil {
 			return dev, passed, nil
 		}

@@ -126,7 +126,7 @@ func (d *Device) Info() npu.Info {
 	if d.threads == 1 {
 		plural = ""
 	}
-	info := npu.Info{Name: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak,
+	info := npu.Info{Name: "cpu", Family: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak,
 		Memory: d.memory}
 	if d.hasBF16() {
 		info.Compute = []npu.DType{npu.F32, npu.BF16}

@@ -42,6 +42,7 @@ func Open(o npu.Options) (npu.Device, error) {
 func (d *device) Info() npu.Info {
 	return npu.Info{
 		Name:    "ref",
+		Family:  "ref",
 		Detail:  fmt.Sprintf("plain Go with float64 accumulation, %d threads", d.threads),
 		Threads: d.threads,
 		Compute: []npu.DType{npu.BF16, npu.F32},
