@@ -1,0 +1,236 @@
+package fakecann
+
+import (
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed src/*.c src/*.h
+var source embed.FS
+
+// ErrNoCompiler says that the machine has no C compiler.
+var ErrNoCompiler = errors.New("fakecann: no C compiler (gcc, clang or cc)\nhint: install one, or set FAKE_CANN_CC, or FAKE_CANN_DIR to a folder built elsewhere")
+
+// Options says which CANN to imitate.
+type Options struct {
+	Version string   // "8.1" (default) or "9.0"
+	Without []string // functions or operators ("Add") that the libraries do not export
+}
+
+// Build makes a fake of CANN 8.1 in a folder.
+func Build(dir string) error { return BuildWith(dir, Options{}) }
+
+// BuildWith makes a fake of CANN in a folder. What it compiles is kept in the user's cache, by its content.
+func BuildWith(dir string, o Options) error {
+	if o.Version == "" {
+		o.Version = "8.1"
+	}
+	if o.Version != "8.1" && o.Version != "9.0" {
+		return fmt.Errorf("fakecann: version %q, want 8.1 or 9.0", o.Version)
+	}
+	if from := os.Getenv("FAKE_CANN_DIR"); from != "" {
+		return os.CopyFS(dir, os.DirFS(filepath.Join(from, o.Version)))
+	}
+	c, err := newCompiler()
+	if err != nil {
+		return err
+	}
+	lib := filepath.Join(dir, "lib64")
+	if err := os.MkdirAll(lib, 0o755); err != nil {
+		return err
+	}
+	core, err := c.core()
+	if err != nil {
+		return err
+	}
+	name := "libfakecann.so"
+	if err := c.link(filepath.Join(lib, name), name, core, "-lpthread", "-lm", "-ldl"); err != nil {
+		return err
+	}
+	for _, l := range libraries(o.Version, o.Without) {
+		object, err := c.object("lib"+l.name, exports(l, o.Version))
+		if err != nil {
+			return err
+		}
+		args := []string{"-L" + lib, "-lfakecann", "-Wl,-rpath,$ORIGIN"}
+		for _, n := range l.needs {
+			args = append(args, "-l"+n)
+		}
+		name := "lib" + l.name + ".so"
+		if err := c.link(filepath.Join(lib, name), name, []string{object}, args...); err != nil {
+			return err
+		}
+	}
+	return tree(dir, o.Version)
+}
+
+// compiler compiles into a cache.
+type compiler struct {
+	cc    string
+	id    string // version and machine
+	flags []string
+	cache string
+	heads string // hash of all headers
+}
+
+var flags = []string{"-std=gnu11", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"}
+
+func newCompiler(extra ...string) (*compiler, error) {
+	cc, err := find()
+	if err != nil {
+		return nil, err
+	}
+	id, err := exec.Command(cc, "-v").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("fakecann: %s -v: %w", cc, err)
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = os.TempDir()
+	}
+	c := &compiler{cc: cc, id: string(id), flags: slices.Concat(flags, extra), cache: filepath.Join(base, "gotrain", "fakecann")}
+	h := sha256.New()
+	heads, err := fs.Glob(source, "src/*.h")
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range heads {
+		text, err := source.ReadFile(n)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(h, "%s %d\n%s", n, len(text), text)
+	}
+	io.WriteString(h, header())
+	c.heads = fmt.Sprintf("%x", h.Sum(nil))
+	return c, os.MkdirAll(c.cache, 0o755)
+}
+
+// find returns the C compiler for this program's machine.
+func find() (string, error) {
+	names := []string{"gcc", "clang", "cc"}
+	if runtime.GOARCH == "arm64" {
+		names = append([]string{"aarch64-linux-gnu-gcc"}, names...)
+	}
+	if cc := os.Getenv("FAKE_CANN_CC"); cc != "" {
+		names = []string{cc}
+	}
+	for _, n := range names {
+		if p, err := exec.LookPath(n); err == nil {
+			return p, nil
+		}
+	}
+	return "", ErrNoCompiler
+}
+
+// core compiles the implementation.
+func (c *compiler) core() ([]string, error) {
+	names, err := fs.Glob(source, "src/*.c")
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]string{"table": table()}
+	for _, n := range names {
+		text, err := source.ReadFile(n)
+		if err != nil {
+			return nil, err
+		}
+		texts[strings.TrimSuffix(filepath.Base(n), ".c")] = string(text)
+	}
+	objects, errs := make([]string, 0, len(texts)), make([]error, 0)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.NumCPU())
+	for n, text := range texts {
+		wg.Go(func() {
+			slots <- struct{}{}
+			o, err := c.object(n, text)
+			<-slots
+			mu.Lock()
+			defer mu.Unlock()
+			objects = append(objects, o)
+			errs = append(errs, err)
+		})
+	}
+	wg.Wait()
+	slices.Sort(objects)
+	return objects, errors.Join(errs...)
+}
+
+// object compiles a file, unless the cache has it.
+func (c *compiler) object(name, text string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %s %s\n%s", c.cc, c.id, c.flags, c.heads, name, text)
+	file := filepath.Join(c.cache, fmt.Sprintf("%s-%x.o", name, h.Sum(nil)[:12]))
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	dir, err := os.MkdirTemp("", "fakecann-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := c.sources(dir); err != nil {
+		return "", err
+	}
+	in := filepath.Join(dir, name+".c")
+	if err := os.WriteFile(in, []byte(text), 0o644); err != nil {
+		return "", err
+	}
+	tmp, err := os.CreateTemp(c.cache, name+"-*.tmp")
+	if err != nil {
+		return "", err
+	}
+	tmp.Close()
+	if err := c.run(slices.Concat(c.flags, []string{"-I" + dir, "-c", in, "-o", tmp.Name()})...); err != nil {
+		os.Remove(tmp.Name())
+		return "", err
+	}
+	return file, os.Rename(tmp.Name(), file) // another process may do the same; both are equal
+}
+
+// sources writes the headers into a folder.
+func (c *compiler) sources(dir string) error {
+	names, err := fs.Glob(source, "src/*.h")
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		text, err := source.ReadFile(n)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(n)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "exports.h"), []byte(header()), 0o644)
+}
+
+func (c *compiler) link(file, soname string, objects []string, args ...string) error {
+	tmp := file + ".tmp"
+	l := slices.Concat(c.flags, []string{"-shared", "-Wl,-soname," + soname, "-o", tmp}, objects, args)
+	if err := c.run(l...); err != nil {
+		return err
+	}
+	return os.Rename(tmp, file)
+}
+
+func (c *compiler) run(args ...string) error {
+	out, err := exec.Command(c.cc, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fakecann: %s: %w\n%s", c.cc, err, out)
+	}
+	return nil
+}

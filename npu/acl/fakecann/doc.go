@@ -1,0 +1,55 @@
+// Package fakecann builds a fake of CANN, Huawei's library for Ascend NPUs, that computes on the host and is stricter than the real one. Tests load it
+// instead of CANN; gotrain itself never does.
+//
+//	dir := fakecann.Install(t, fakecann.Options{})     // compiled once per machine; skips the test where there is no C compiler
+//	cmd.Env = append(os.Environ(), fakecann.Env(dir, "FAKE_CANN_DEVICES=4")...)
+//
+// The folder looks like an installed toolkit: set ASCEND_HOME_PATH to it (Env does). lib64 holds libascendcl, libnnopbase, libopapi (8.1) or
+// libopapi_{math,nn,transformer} (9.0), libhccl (9.0: and libhcomm) and libdcmi, which forward to libfakecann.so. The exports are generated from the table of
+// signatures in package abi, so a prototype that differs from the table does not compile.
+//
+// # What is strict
+//
+// Device memory: the host cannot read it (a device address is not mapped; dereferencing it crashes). Fresh memory holds 0xA5, freed memory 0x5A, and it stays in
+// quarantine. Guard zones around every block are checked at every synchronisation. A kernel or copy that meets freed or unknown memory ends with
+// 507015 at the next synchronisation, and the context is dead from then on. Copies from page-locked memory happen late, when the stream gets to them; copies from other
+// memory happen before the call returns.
+//
+// Threads: a call without a device on its thread is refused (107002), as is a stream of another context (107003).
+//
+// Executors: one use, unless they were made repeatable on the same thread, directly after the first phase. Tensors must outlive a repeatable one.
+// Workspaces are checked for size, alignment and owner, and poisoned after each kernel.
+//
+// What a program may never do, whatever code it got for it, is a violation: it is printed with the function's name and counted in the statistics. Tests
+// assert zero.
+//
+// # Switches
+//
+// They are read from the environment when the library is loaded; fakeSet(name, value) of libfakecann.so changes one later.
+//
+//	FAKE_CANN_SOC         A2 (default), A3, 950, 910, or a name such as Ascend910B4
+//	FAKE_CANN_DEVICES     number of devices, 8
+//	FAKE_CANN_MEMORY_MIB  memory of each device, 4096
+//	FAKE_CANN_DELAY       op:ms[,op:ms…]: how long a task takes at least; an op is "Add", "HcclAllReduce", "memcpy", "memset" or "*"
+//	FAKE_CANN_JITTER      1: each task is delayed by 0 to 2 ms, to widen races
+//	FAKE_CANN_INJECT      function:n:code[,…]: the n-th call of the function fails with the code and does nothing. n may be * for every call. A
+//	                      trailing "@" (function:n:code@) lets the call succeed and its task on the stream fail, which shows at the next synchronisation.
+//	                      A function that returns a pointer returns NULL
+//	FAKE_CANN_INLINE      1: tasks run in the caller's thread, for stack traces
+//	FAKE_CANN_STATS       file to which the statistics are written at exit, as JSON; %p in it is the process id
+//	FAKE_CANN_ABORT       1: a violation aborts the process
+//	FAKE_CANN_SEED        seed of the order of sums that are not deterministic; default: another one in each process
+//	FAKE_CANN_INFNAN      0: the device has no INF/NAN mode
+//	FAKE_CANN_TIME_SCALE  HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT are multiplied by it; 0.001 turns seconds into milliseconds
+//	FAKE_CANN_TWO_RANKS   what two ranks on one device do: refuse (default) or hang, until the connect timeout
+//	FAKE_CANN_DESTROY     HcclCommDestroy waits for the others: 1 (default), 0
+//	FAKE_CANN_UTIL        what utilisation is reported, in percent; 37
+//	FAKE_CANN_DCMI        code that dcmi_init returns, 0
+//
+// FAKE_CANN_CC names the compiler, FAKE_CANN_DIR a folder that was built before (for machines without one); both are read by Build.
+//
+// # Status
+//
+// The behaviour follows documentation and headers of CANN 8.1 and 9.x; nothing was compared with hardware. Where the documents are silent, the fake takes the
+// stricter reading.
+package fakecann
