@@ -14,7 +14,6 @@
 // launch is Program.Temps[i].Offset; temporaries whose lives do not overlap share memory) or a constant (Program.Consts[i], made once per device and
 // shared by key). Strides and offsets count elements, as those of aclCreateTensor.
 //
-// An output may share memory with an input where npu's kinds allow it, and a program is right in both cases. A call with Unless set only copies an
-// input to its output and is left out where both are the same memory. An output that the caller does not want, where kinds.go allows that,
-// needs memory nevertheless; a program never reads it.
+// An output may share memory with an input where npu's kinds allow it, and a program is right in both cases. Where that takes different calls, Call.If
+// says which calls belong to which case. An output that the caller does not want, where npu's kinds allow that, takes its memory from Program.Spare.
 package lower

@@ -16,6 +16,8 @@ type rule struct {
 	has func(a npu.Attrs, c Caps) bool
 	// choose changes the layouts of the op, all plain before; nil: plain for all.
 	choose func(op *npu.Op)
+	// spare: output 0 may be nil too.
+	spare bool
 }
 
 // rules is the table of all kinds; init fills it from the tables of the families.
@@ -90,6 +92,16 @@ func Lower(op npu.Op, c Caps) (p *Program, err error) {
 	}
 	b := &builder{op: op, caps: c, keys: map[string]int{}}
 	b.p.Kind = op.Kind
+	b.p.Spare = make([]TempMem, len(op.Out))
+	for i, d := range op.Out {
+		if i > 0 || r.spare {
+			n, err := Bytes(d)
+			if err != nil {
+				return nil, err
+			}
+			b.p.Spare[i].Bytes = align(n)
+		}
+	}
 	r.lower(b)
 	if b.err != nil {
 		return nil, fmt.Errorf("acl: %s: %w: %s", op.Kind, b.err, op)

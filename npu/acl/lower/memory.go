@@ -19,6 +19,13 @@ func (p *Program) place() {
 			}
 		})
 	}
+	for i := range p.Spare {
+		if p.Spare[i].Bytes > 0 {
+			p.Spare[i].Offset = p.Scratch
+			p.Scratch += p.Spare[i].Bytes
+		}
+	}
+	base := p.Scratch
 	var placed []int
 	for i := range p.Temps {
 		t := &p.Temps[i]
@@ -26,6 +33,7 @@ func (p *Program) place() {
 			t.Bytes, t.Offset = 0, 0
 			continue
 		}
+		t.Offset = base
 		for moved := true; moved; { // the lowest place that is free for its whole life
 			moved = false
 			for _, j := range placed {

@@ -22,8 +22,11 @@ func (c Call) String() string {
 		args[i] = a.String()
 	}
 	s := c.Op + "(" + strings.Join(args, ", ") + ")"
-	if c.Unless != nil {
-		s += fmt.Sprintf(" unless %v is %v", c.Unless.A, c.Unless.B)
+	if c.If != nil {
+		s += map[bool]string{true: " if ", false: " unless "}[c.If.Shared] + c.If.Mem.String() + " is"
+		for i, o := range c.If.Others {
+			s += map[bool]string{true: " ", false: " or "}[i == 0] + o.String()
+		}
 	}
 	return s
 }

@@ -74,14 +74,18 @@ type Arg struct {
 	Float  float64 // f32 f64
 }
 
-// Alias names two pieces of memory that may be the same.
-type Alias struct{ A, B Ref }
+// Cond is a condition on how a program is bound: that the memory Mem is (Shared) or is not the memory of one of Others.
+type Cond struct {
+	Mem    Ref
+	Others []Ref
+	Shared bool
+}
 
 // Call is a call of an operator: aclnn{Op}GetWorkspaceSize with Args, then aclnn{Op}.
 type Call struct {
-	Op     string
-	Args   []Arg
-	Unless *Alias // the call is left out where both are bound to the same address
+	Op   string
+	Args []Arg
+	If   *Cond // the call is left out where it does not hold; nil: never
 }
 
 // TempMem is a temporary of a program. It holds nothing between launches.
@@ -104,6 +108,8 @@ type Program struct {
 	Temps   []TempMem
 	Scratch int64 // bytes that all temporaries need together; the workspaces of the calls come on top
 	Consts  []Const
+	// Spare is scratch memory by output, in place of an output that is bound to nil. Without Bytes the output must be bound.
+	Spare []TempMem
 }
 
 // size is the size of an element in bytes.
