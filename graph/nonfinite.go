@@ -72,6 +72,12 @@ func (p *Program) bad(id plan.ID) bool {
 				return true
 			}
 		}
+	case npu.F16:
+		for ; len(b) >= 2; b = b[2:] {
+			if binary.NativeEndian.Uint16(b)&0x7c00 == 0x7c00 {
+				return true
+			}
+		}
 	case npu.BF16:
 		for ; len(b) >= 2; b = b[2:] {
 			if binary.NativeEndian.Uint16(b)&0x7f80 == 0x7f80 {

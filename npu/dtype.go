@@ -5,7 +5,7 @@ import "fmt"
 // DType is the type of one element of a tensor.
 type DType uint8
 
-// The element types. F16 is for devices that compute in it; the host computes in F32 and BF16.
+// The element types. F16 is for devices that compute in it; the host's kernels compute in F32 and BF16.
 const (
 	Invalid DType = iota
 	F32

@@ -1,7 +1,7 @@
 package npu
 
 // The vocabulary of ops that a device executes. Shapes are logical (NCHW activations, OIHW weights) whatever the
-// layout. "act" is the dtype of activations (F32 or BF16); other floats are F32. Accumulation inside a
+// layout. "act" is the dtype of activations (F32, BF16 or F16); other floats are F32. Accumulation inside a
 // kernel is at least float32. "…" marks optional trailing inputs, indicated by the attribute in brackets.
 //
 // Aliasing: "inplace a→y" means output y may be bound to the place of input a.

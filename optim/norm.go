@@ -15,6 +15,11 @@ type GradNorm struct {
 	NonFinite int64   // elements that are infinite or not a number
 }
 
+// Finite reports whether every gradient and their norm are finite.
+func (n GradNorm) Finite() bool {
+	return n.NonFinite == 0 && !math.IsInf(n.SumSq, 0) && !math.IsNaN(n.SumSq)
+}
+
 // L2 is the norm of the gradients times gradScale, the number to log and to clip by. It is NaN when an element is not finite.
 func (n GradNorm) L2(gradScale float64) float64 {
 	if n.NonFinite > 0 {

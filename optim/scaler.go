@@ -51,8 +51,18 @@ func (c ScalerConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
+// String describes the scaling in one line; equal configurations print equally, so it serves in fingerprints.
+func (c ScalerConfig) String() string {
+	if !c.Dynamic {
+		return fmt.Sprintf("loss scale %g, %d bad steps", c.Init, c.MaxSkips)
+	}
+	return fmt.Sprintf("loss scale from %g, ×%g after %d good steps, ×%g after %d bad, %g…%g, %d bad steps",
+		c.Init, c.Growth, c.Interval, c.Backoff, c.Hysteresis, c.Floor, c.Ceiling, c.MaxSkips)
+}
+
 // ScalerState is what a checkpoint keeps.
 type ScalerState struct {
+	Dynamic    bool    `json:"dynamic,omitempty"`
 	Scale      float64 `json:"scale"`
 	Good       int     `json:"good"`       // good steps since the last change
 	Hysteresis int     `json:"hysteresis"` // bad steps still tolerated
@@ -72,7 +82,15 @@ func (c ScalerConfig) New() (*Scaler, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Scaler{cfg: c, st: ScalerState{Scale: c.Init, Hysteresis: c.Hysteresis}}, nil
+	return &Scaler{cfg: c, st: c.first()}, nil
+}
+
+// first is the state before the first step.
+func (c ScalerConfig) first() ScalerState {
+	if !c.Dynamic {
+		return ScalerState{Scale: c.Init}
+	}
+	return ScalerState{Dynamic: true, Scale: c.Init, Hysteresis: c.Hysteresis}
 }
 
 // Scale is the factor for the loss of the next step.
@@ -81,15 +99,19 @@ func (s *Scaler) Scale() float64 { return s.st.Scale }
 // State returns a copy of the state, for checkpoints.
 func (s *Scaler) State() ScalerState { return s.st }
 
-// Restore continues from a checkpoint.
+// Restore continues from a checkpoint. One of a run with a fixed scale, or without scaling, knows no dynamic scale: a dynamic one then starts anew.
 func (s *Scaler) Restore(st ScalerState) error {
 	if !(st.Scale > 0) || math.IsInf(st.Scale, 0) || st.Good < 0 || st.InARow < 0 || st.Skipped < 0 {
 		return fmt.Errorf("optim: loss scale: the checkpoint has an invalid state: %+v", st)
 	}
-	if !s.cfg.Dynamic {
-		st.Scale = s.cfg.Init
-	} else {
+	if s.cfg.Dynamic && (st.Dynamic || st.Hysteresis > 0) { // older checkpoints lack Dynamic
+		st.Dynamic = true
 		st.Hysteresis = min(st.Hysteresis, s.cfg.Hysteresis)
+		st.Scale = min(max(st.Scale, s.cfg.Floor), s.cfg.Ceiling)
+	} else {
+		first := s.cfg.first()
+		first.InARow, first.Skipped = st.InARow, st.Skipped
+		st = first
 	}
 	s.st = st
 	return nil

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -35,14 +36,14 @@ type Config struct {
 	Groups   []ParamGroup // parameters with their own learning rate or decay, or frozen; see ParamGroup
 	Schedule Schedule
 	ClipNorm float64             // limit of the global gradient norm; 0: none
-	Scaler   *optim.ScalerConfig // loss scaling; nil: none, which is right for f32 and bf16
+	Scaler   *optim.ScalerConfig // loss scaling; nil: optim.DefaultScaler for f16, none for f32 and bf16, which need none
 
 	// Recompute keeps only the outputs of each block of the model and recomputes the rest in the backward pass: less memory, more time, the same
 	// numbers.
 	Recompute bool
 
 	Device   string    // device family: "cpu", "ref"; "": cpu if it can be opened, else ref with a warning
-	Compute  npu.DType // dtype of activations, F32 or BF16; F32
+	Compute  npu.DType // dtype of activations: F32, or BF16 or F16 on a device that lists it; F32
 	Threads  int       // compute threads of this rank; 0: cores of this process / ranks on this machine
 	CPUs     []int     // processors to bind compute threads to
 	Options  map[string]string
@@ -130,10 +131,20 @@ func (c *Config) ensureDefaults() {
 	}
 	def(&c.LocalSize, 1)
 	if c.Scaler == nil {
-		none := optim.NoScaler(10)
-		c.Scaler = &none
+		s := optim.NoScaler(10)
+		if c.Compute == npu.F16 {
+			s = optim.DefaultScaler()
+		}
+		c.Scaler = &s
 	}
 }
+
+// computes are the dtypes that activations may have.
+var computes = []npu.DType{npu.F32, npu.BF16, npu.F16}
+
+// scales reports whether the loss is scaled: gradients are then measured in every step, and a step that overflows is skipped. f16 is always watched,
+// whatever the scale: its largest number is 65504.
+func (c *Config) scales() bool { return c.Compute == npu.F16 || c.Scaler.Dynamic || c.Scaler.Init != 1 }
 
 // validate reports all faults at once.
 func (c *Config) validate() error {
@@ -153,7 +164,7 @@ func (c *Config) validate() error {
 	need(c.LongWork > 0, "the time for long work must be greater than 0, got %v", c.LongWork)
 	need(c.Steps > 0 || c.Epochs > 0, "no length of the run\nhint: use train.WithSteps or train.WithEpochs")
 	need(c.Schedule != nil, "no learning rate\nhint: use train.WithLR or train.WithSchedule")
-	need(c.Compute == npu.F32 || c.Compute == npu.BF16, "the compute dtype must be f32 or bf16, got %v", c.Compute)
+	need(slices.Contains(computes, c.Compute), "the compute dtype must be f32, bf16 or f16, got %v", c.Compute)
 	need(c.ClipNorm >= 0, "the limit of the gradient norm must not be negative, got %g", c.ClipNorm)
 	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be damaged", c.KeepLast)
 	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are enabled, but their directory is not set\nhint: use train.WithCheckpoints")

@@ -132,8 +132,8 @@ func (t *Trainer) emitStep(r report) {
 	if !math.IsNaN(r.norm) {
 		e.Norm = telemetry.Known(r.norm)
 	}
-	if t.cfg.Scaler.Dynamic {
-		e.Scale = telemetry.Known(t.scaler.Scale())
+	if t.cfg.scales() {
+		e.Scale = telemetry.Known(r.scale)
 	}
 	t.emit(e)
 }

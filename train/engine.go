@@ -92,7 +92,11 @@ func (t *Trainer) groups(p *bucket.Plan) (groups [][]int) {
 
 // settings prints what affects the numbers and is not in the plan.
 func (c *Config) settings() string {
-	return fmt.Sprintf("seed %d batch %d accumulate %d compute %v clip %g optim %v", c.Seed, c.Batch, c.Accumulate, c.Compute, c.ClipNorm, c.Optim)
+	out := fmt.Sprintf("seed %d batch %d accumulate %d compute %v clip %g optim %v", c.Seed, c.Batch, c.Accumulate, c.Compute, c.ClipNorm, c.Optim)
+	if c.scales() {
+		out += " " + c.Scaler.String()
+	}
+	return out
 }
 
 // intervals prints what determines the order of collectives.

@@ -63,8 +63,10 @@ func (t *Trainer) seek(st checkpoint.State, at data.State) error {
 	return nil
 }
 
-// lr is the learning rate of the current step.
-func (t *Trainer) lr() float64 { return t.sched.LR(t.step + t.shift) }
+// lr is the learning rate of the current step. The schedule counts updates: a skipped step does not advance it.
+func (t *Trainer) lr() float64 {
+	return t.sched.LR(max(0, t.step+t.shift-int(t.scaler.State().Skipped)))
+}
 
 // found describes in one line where a resumed run stands, what changed, and what is left.
 func (t *Trainer) found(st checkpoint.State) string {

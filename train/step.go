@@ -16,6 +16,7 @@ type report struct {
 	loss, count float64 // over all ranks
 	metrics     []float64
 	lr, norm    float64 // norm NaN: not measured
+	scale       float64 // of the loss
 	skipped     bool
 	stop        bool
 	abandoned   bool // it has no lasting effect
@@ -31,7 +32,7 @@ type report struct {
 // one stream; the host waits only at the marked places.
 func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	begin := time.Now()
-	r.lr, r.norm = t.lr(), math.NaN()
+	r.lr, r.norm, r.scale = t.lr(), math.NaN(), t.scaler.Scale()
 	t.before = t.at.Epoch
 	place := t.at
 	if err := t.store.remember(t.stream); err != nil {

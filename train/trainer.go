@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -181,6 +182,9 @@ func (t *Trainer) openDevice() (err error) {
 	if _, set := o.Extra["calibrate"]; !set && t.cfg.PeakFLOPS == 0 {
 		o.Extra["calibrate"] = "true" // takes 0.1 s; for MFU and predictions
 	}
+	if t.cfg.Compute == npu.F16 {
+		o.Extra["f16"] = "true" // for a device that computes in it only on request
+	}
 	if t.cfg.Device != "" {
 		t.dev, err = npu.Open(t.cfg.Device, o)
 	} else {
@@ -192,10 +196,26 @@ func (t *Trainer) openDevice() (err error) {
 	if err != nil {
 		return err
 	}
+	if err := computesIn(t.dev.Info(), t.cfg.Compute); err != nil {
+		return err
+	}
 	if t.peak = t.cfg.PeakFLOPS; t.peak <= 0 {
 		t.peak = t.dev.Info().Peak[t.cfg.Compute]
 	}
 	return nil
+}
+
+// computesIn checks that a device has activations of a type.
+func computesIn(info npu.Info, t npu.DType) error {
+	if slices.Contains(info.Compute, t) {
+		return nil
+	}
+	have := make([]string, len(info.Compute))
+	for i, c := range info.Compute {
+		have[i] = c.String()
+	}
+	return launch.WithCode(launch.ExitUnavailable, fmt.Errorf("train: device %s (%s) does not compute in %v; it has %s\nhint: choose one of these as the dtype, "+
+		"or another device", info.Name, info.Detail, t, strings.Join(have, ", ")))
 }
 
 // openData makes the loaders and computes the length of the run.

@@ -14,7 +14,7 @@ import (
 // bucket if all gradients are measured first, for clipping or loss scaling, or if the step may still be abandoned.
 func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err error) {
 	scale := t.usualCount() / (v.Count * t.scaler.Scale())
-	measure := t.cfg.ClipNorm > 0 || t.cfg.Scaler.Dynamic
+	measure := t.cfg.ClipNorm > 0 || t.cfg.scales()
 	hold := len(v.Hold) > 0
 	each := func(npu.Stream, int) error { return nil } // also for an abandoned step, whose buckets only keep the collectives in order
 	switch {
@@ -46,7 +46,7 @@ func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err err
 	}
 	switch {
 	case measure:
-		return t.measured(ctx, r, scale)
+		return t.measured(ctx, r, v, scale)
 	case hold:
 		if err := t.opt.Begin(t.stream, r.lr, scale); err != nil {
 			return err
@@ -79,8 +79,9 @@ func (t *Trainer) eachBucket(ctx context.Context, each func(npu.Stream, int) err
 	return nil
 }
 
-// measured clips the gradients, or skips the step if they are not finite. All ranks hold the same gradients, so all decide the same.
-func (t *Trainer) measured(ctx context.Context, r *report, scale float64) error {
+// measured clips the gradients, or skips the step if they are not finite. All ranks hold the same gradients, so all decide the same. A scaled loss that
+// is not finite is treated like its gradients, which may be finite all the same.
+func (t *Trainer) measured(ctx context.Context, r *report, v ddp.Verdict, scale float64) error {
 	if err := t.opt.EndMeasure(t.stream); err != nil {
 		return err
 	}
@@ -89,17 +90,30 @@ func (t *Trainer) measured(ctx context.Context, r *report, scale float64) error 
 	}
 	n := t.opt.Norm()
 	r.norm = n.L2(scale)
-	skip, err := t.scaler.Update(n.NonFinite > 0)
-	if err != nil {
+	skip, err := t.scaler.Update(!n.Finite() || len(v.NonFinite) > 0)
+	switch {
+	case err != nil && len(v.NonFinite) > 0:
+		st := t.scaler.State()
+		return t.nonFinite(ctx, v, fmt.Sprintf(", loss scale %g, after %d skipped steps in a row", st.Scale, st.InARow))
+	case err != nil:
 		return launch.WithCode(launch.ExitNumerics, fmt.Errorf("train: step %d: %w", t.step, err))
 	}
 	if r.skipped = skip; skip {
-		return nil
+		return t.skip()
 	}
 	if err := t.opt.Begin(t.stream, r.lr, scale*optim.ClipCoef(r.norm, t.cfg.ClipNorm)); err != nil {
 		return err
 	}
 	return t.opt.Step(t.stream)
+}
+
+// skip leaves a step out: only the position in the data moves on. With loss scaling, running statistics are restored too, because activations may have
+// overflowed.
+func (t *Trainer) skip() error {
+	if !t.cfg.scales() {
+		return nil
+	}
+	return t.store.recall(t.stream)
 }
 
 // nextBucket waits for the next bucket in plan order.

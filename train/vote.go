@@ -44,8 +44,8 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 	for i := range r.metrics {
 		r.metrics[i] /= v.Count
 	}
-	if len(v.NonFinite) > 0 && !t.cfg.Scaler.Dynamic {
-		return v, t.nonFinite(ctx, v)
+	if len(v.NonFinite) > 0 && !t.cfg.scales() { // otherwise the step is skipped, up to a limit
+		return v, t.nonFinite(ctx, v, "")
 	}
 	if v.Count == 0 {
 		return v, fmt.Errorf("train: step %d: no item counts on any rank\nhint: check whether the labels or targets of all samples are marked as ignored", t.step)
@@ -53,8 +53,8 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 	return v, nil
 }
 
-// nonFinite ends a run whose loss is not finite, and reports which rank saw it first, and on which samples.
-func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
+// nonFinite ends a run whose loss is not finite, and reports which rank saw it first, and on which samples. also says what else led to the end.
+func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict, also string) error {
 	_ = t.stream.Sync(ctx) // the batches are still being read
 	place, samples := "", ""
 	mine := slices.Contains(v.NonFinite, t.comm.Rank())
@@ -67,9 +67,9 @@ func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict) error {
 		samples = "; samples of this rank:" + t.badSamples()
 	}
 	err := launch.WithCode(launch.ExitNumerics, fmt.Errorf(
-		"train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s\n"+
+		"train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s%s\n"+
 			"hint: lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples; checkpoints before this step are good",
-		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), samples))
+		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), also, samples))
 	if !mine {
 		err = launch.WithBlame(err, v.NonFinite...)
 	}

@@ -153,6 +153,8 @@ func decode(b []byte, i int, t npu.DType) float64 {
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
 	case npu.F64:
 		return math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	case npu.F16:
+		return ref.FromF16(binary.LittleEndian.Uint16(b[2*i:]))
 	case npu.BF16:
 		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16))
 	case npu.I32:

@@ -11,7 +11,7 @@
 //	Fuse     merges calls where the target has a kernel for the whole: batchnorm+relu, batchnorm+add+relu, their
 //	         backward passes, gradient sums into the op that reads them, conv+relu, add+relu; residual sums into
 //	         rmsnorm and its gradient, loss and gradients of linear_cross_entropy
-//	Mixed    moves activations to bfloat16 and leaves parameters, statistics, losses and reductions in float32
+//	Mixed    moves activations to bfloat16 or float16 and leaves parameters, statistics, losses and reductions in float32
 //	Layout   gives every value a memory layout, inserts as few conversions as possible, and lets parameters, their
 //	         gradients and optimizer state live in the layout that the weight-gradient kernel writes
 //	Hoist    (weights that do not change) brings to the front what is made of weights alone, to be run once

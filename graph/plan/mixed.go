@@ -15,9 +15,14 @@ var follow = map[string]bool{
 	npu.Softmax: true, npu.SoftmaxBwd: true, npu.LogSoftmax: true, npu.LogSoftmaxBwd: true,
 }
 
-// Mixed rewrites the graph so that activations live in dtype act (BF16): kinds say per argument what follows (op.Class).
+// wide lists functions whose results easily leave the range of f16, which ends at 65504: they are computed and kept in float32, as PyTorch's autocast
+// does. bf16 has float32's range and needs no such list.
+var wide = map[string]bool{"exp": true, "log": true, "square": true, "recip": true, "rsqrt": true}
+
+// Mixed rewrites the graph so that activations live in dtype act (BF16 or F16): kinds say per argument what follows (op.Class).
 // Parameters, states and inputs keep their dtype and are converted where they are used, once in the forward and once
-// in the backward pass; gradients of parameters end in float32. (Micikevicius et al., arXiv 1710.03740; bfloat16 needs no loss scaling.)
+// in the backward pass; gradients of parameters end in float32. (Micikevicius et al., arXiv 1710.03740.) With F16 the loss must be scaled, and what
+// sums or grows stays float32; bfloat16 needs neither.
 func Mixed(g *Graph, act npu.DType) (*Graph, error) {
 	m := &mixer{old: g, act: act, g: &Graph{}, to: make([]ID, len(g.Values)), casts: map[cast]ID{}}
 	for i, v := range g.Values {
@@ -79,6 +84,10 @@ func (m *mixer) call(c Call) error {
 	n := c
 	n.In, n.Out = make([]ID, len(c.In)), make([]ID, len(c.Out))
 	low := m.lowers(c)
+	if low && m.act == npu.F16 && c.Kind == npu.Reduce && c.Attrs.Str("fn") == "sum" && c.Attrs.Str("out") == "" {
+		n.Attrs = c.Attrs.Clone() // a sum over many elements overflows
+		n.Attrs["out"] = npu.F32.String()
+	}
 	var k *op.Kind
 	if c.Host == nil {
 		var err error
@@ -103,7 +112,7 @@ func (m *mixer) call(c Call) error {
 	var outs []npu.Desc
 	if k != nil {
 		var err error
-		if outs, err = k.Infer(c.Attrs, descs); err != nil {
+		if outs, err = k.Infer(n.Attrs, descs); err != nil {
 			return err
 		}
 	}
@@ -136,7 +145,7 @@ func (m *mixer) call(c Call) error {
 
 // lowers says whether the call computes in the low dtype.
 func (m *mixer) lowers(c Call) bool {
-	if c.Host != nil {
+	if c.Host != nil || m.act == npu.F16 && (wide[c.Attrs.Str("fn")] || c.Kind == npu.LogSoftmax || c.Kind == npu.LogSoftmaxBwd) {
 		return false
 	}
 	if !follow[c.Kind] {

@@ -93,7 +93,7 @@ type Plan struct {
 
 // Options steer Build. The zero value is right for float32.
 type Options struct {
-	Compute npu.DType             // F32 (also for Invalid) or BF16
+	Compute npu.DType             // F32 (also for Invalid), BF16 or F16
 	Layouts map[string]npu.Layout // of parameters, where another program has already decided
 	// Accumulate reserves arena space to stage gradients, so that a run may add to gradient memory instead of overwriting it.
 	Accumulate bool

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 	"unsafe"
@@ -18,6 +19,7 @@ const alignment = 64
 // device is the family "ref".
 type device struct {
 	threads int
+	half    bool // lists F16
 	opened  time.Time
 
 	mu      sync.Mutex
@@ -27,7 +29,8 @@ type device struct {
 
 var _ npu.Device = (*device)(nil)
 
-// Open opens the plain-Go device. Options.Threads limits the goroutines of a kernel; CPUs and Extra are ignored.
+// Open opens the plain-Go device. Options.Threads limits the goroutines of a kernel; CPUs is ignored. With
+// Extra["f16"] = "true" it lists F16 among the types of activations, as accelerators do.
 func Open(o npu.Options) (npu.Device, error) {
 	if o.Threads < 0 || o.Share < 0 {
 		return nil, fmt.Errorf("ref: open: negative number: %d threads, shared by %d ranks", o.Threads, o.Share)
@@ -36,16 +39,27 @@ func Open(o npu.Options) (npu.Device, error) {
 	if n == 0 {
 		n = max(1, runtime.GOMAXPROCS(0)/max(1, o.Share))
 	}
-	return &device{threads: n, opened: time.Now(), streams: map[*stream]bool{}}, nil
+	half := false
+	if v, set := o.Extra["f16"]; set {
+		var err error
+		if half, err = strconv.ParseBool(v); err != nil {
+			return nil, fmt.Errorf("ref: open: option f16 is %q, must be true or false", v)
+		}
+	}
+	return &device{threads: n, half: half, opened: time.Now(), streams: map[*stream]bool{}}, nil
 }
 
 func (d *device) Info() npu.Info {
+	compute := []npu.DType{npu.BF16, npu.F32}
+	if d.half {
+		compute = []npu.DType{npu.BF16, npu.F16, npu.F32}
+	}
 	return npu.Info{
 		Name:    "ref",
 		Family:  "ref",
 		Detail:  fmt.Sprintf("plain Go with float64 accumulation, %d threads", d.threads),
 		Threads: d.threads,
-		Compute: []npu.DType{npu.BF16, npu.F32},
+		Compute: compute,
 	}
 }
 

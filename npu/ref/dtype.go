@@ -23,7 +23,7 @@ func load(dst []float64, src []byte, off int, t npu.DType) {
 		}
 	case npu.F16:
 		for i := range dst {
-			dst[i] = fromHalf(le.Uint16(src[2*i:]))
+			dst[i] = FromF16(le.Uint16(src[2*i:]))
 		}
 	case npu.F64:
 		for i := range dst {
@@ -50,7 +50,7 @@ func store(dst []byte, off int, src []float64, t npu.DType) {
 		}
 	case npu.F16:
 		for i, v := range src {
-			le.PutUint16(dst[2*i:], toHalf(v))
+			le.PutUint16(dst[2*i:], F16(v))
 		}
 	case npu.F64:
 		for i, v := range src {
@@ -73,8 +73,8 @@ func BF16(v float32) uint16 {
 	return uint16((u + 0x7fff + u>>16&1) >> 16)
 }
 
-// fromHalf is the value of an IEEE binary16.
-func fromHalf(h uint16) float64 {
+// FromF16 is the value of an IEEE binary16; a NaN loses its payload.
+func FromF16(h uint16) float64 {
 	sign, exp, man := 1.0, int(h>>10&31), float64(h&1023)
 	if h>>15 != 0 {
 		sign = -1
@@ -91,8 +91,8 @@ func fromHalf(h uint16) float64 {
 	return sign * math.Ldexp(1024+man, exp-25)
 }
 
-// toHalf rounds to the nearest IEEE binary16, ties to even.
-func toHalf(v float64) uint16 {
+// F16 rounds to the nearest IEEE binary16, ties to even, with subnormal numbers; from 65520 on it is infinite, and a NaN stays one (quiet, with its sign).
+func F16(v float64) uint16 {
 	var sign uint16
 	if math.Signbit(v) {
 		sign = 0x8000
