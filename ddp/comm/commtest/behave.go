@@ -1,7 +1,6 @@
 package commtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,15 +26,18 @@ func (tr Transport) inPlace(t *testing.T) {
 				for r := range inputs {
 					inputs[r] = pattern(npu.F32, n, r)
 				}
-				want := fold(comm.Call{Kind: comm.AllReduce, DType: npu.F32}, inputs)
+				call := comm.Call{Kind: comm.AllReduce, DType: npu.F32}
+				want := fold(call, inputs)
 				all(t, g, func(ctx context.Context, c comm.Communicator) error {
 					r := int64(c.Rank())
-					m, free, err := memory(c, npu.F32, n, own == allShared || own == mixed && r%2 == 0)
+					m, free, err := tr.memory(c, npu.F32, n, own == allShared || own == mixed && r%2 == 0)
 					if err != nil {
 						return err
 					}
 					defer free()
-					copy(m.Host(), inputs[r])
+					if err := tr.put(c, m, inputs[r]); err != nil {
+						return err
+					}
 					mine := m.Slice(r*per, per)
 					if err := comm.Wait(ctx)(c.ReduceScatter(ctx, mine, m, comm.Sum)); err != nil {
 						return err
@@ -43,8 +45,12 @@ func (tr Transport) inPlace(t *testing.T) {
 					if err := comm.Wait(ctx)(c.AllGather(ctx, m, mine)); err != nil {
 						return err
 					}
-					if !bytes.Equal(m.Host(), want) {
-						return fmt.Errorf("%v, %d per rank: reduce-scatter and all-gather in place differ from the twin at byte %d", own, per, differ(m.Host(), want))
+					got, err := tr.get(c, m)
+					if err != nil {
+						return err
+					}
+					if why := tr.wrong(call, want, got); why != "" {
+						return fmt.Errorf("%v, %d per rank: reduce-scatter and all-gather in place: %s", own, per, why)
 					}
 					return nil
 				})
@@ -79,13 +85,17 @@ func (tr Transport) flight(t *testing.T) {
 			var mems [calls]comm.Mem
 			for i := range calls {
 				elems := int64([]int{1, 300, 40000, 5}[i%4])
-				m, free, err := memory(c, npu.F32, elems, i%3 != 0)
+				m, free, err := tr.memory(c, npu.F32, elems, i%3 != 0)
 				if err != nil {
 					return err
 				}
 				defer free()
-				for j := range comm.View[float32](m) {
-					comm.View[float32](m)[j] = float32(c.Rank() + i)
+				v := make([]float32, elems)
+				for j := range v {
+					v[j] = float32(c.Rank() + i)
+				}
+				if err := tr.put(c, m, comm.HostOf(v).Host()); err != nil {
+					return err
 				}
 				mems[i] = m
 				if handles[i], err = c.AllReduce(ctx, m, comm.Sum); err != nil {
@@ -104,7 +114,11 @@ func (tr Transport) flight(t *testing.T) {
 					return fmt.Errorf("second Wait: %w", err)
 				}
 				want := float32(w*(w-1)/2 + w*i)
-				for _, v := range comm.View[float32](mems[i]) {
+				got, err := values[float32](tr, c, mems[i])
+				if err != nil {
+					return err
+				}
+				for _, v := range got {
 					if v != want {
 						return fmt.Errorf("call %d: %v, want %v", i, v, want)
 					}
@@ -115,97 +129,12 @@ func (tr Transport) flight(t *testing.T) {
 	}
 }
 
-// pairs tests Send and Recv: all pairs in both directions, in order, alongside collectives.
-func (tr Transport) pairs(t *testing.T) {
-	for _, w := range tr.Ranks {
-		if w == 1 {
-			continue
-		}
-		g := tr.group(t, w)
-		for _, own := range []ownership{allShared, allHeap, mixed} {
-			all(t, g, func(ctx context.Context, c comm.Communicator) error { return gossip(ctx, c, own) })
-		}
-		errs := each(t, g[:2], func(ctx context.Context, c comm.Communicator) error {
-			if c.Rank() == 0 {
-				return comm.Wait(ctx)(c.Send(ctx, comm.HostOf(make([]float32, 8)), 1))
-			}
-			return comm.Wait(ctx)(c.Recv(ctx, comm.HostOf(make([]float32, 9)), 0))
-		})
-		for r, err := range errs {
-			if e, err := as[*comm.MismatchError](r, err); err != nil {
-				t.Error(err)
-			} else if e.Peer != 1-r {
-				t.Errorf("rank %d: mismatch with rank %d", r, e.Peer)
-			}
-		}
-	}
-}
-
-// gossip sends three messages to every rank and receives theirs, concurrently, with an all-reduce in between.
-func gossip(ctx context.Context, c comm.Communicator, own ownership) error {
-	sizes := []int64{0, 10, 70000}
-	var handles []comm.Handle
-	var check []func() error
-	shared := own == allShared || own == mixed && c.Rank()%2 == 0
-	for p := range c.Size() {
-		if p == c.Rank() {
-			continue
-		}
-		for i, n := range sizes {
-			out, free, err := memory(c, npu.I32, n, shared)
-			if err != nil {
-				return err
-			}
-			defer free()
-			in, free, err := memory(c, npu.I32, n, shared)
-			if err != nil {
-				return err
-			}
-			defer free()
-			for j := range comm.View[int32](out) {
-				comm.View[int32](out)[j] = int32(j + 100*c.Rank() + i)
-			}
-			hs, err := c.Send(ctx, out, p)
-			if err != nil {
-				return err
-			}
-			hr, err := c.Recv(ctx, in, p)
-			if err != nil {
-				return err
-			}
-			handles = append(handles, hs, hr)
-			check = append(check, func() error {
-				for j, v := range comm.View[int32](in) {
-					if want := int32(j + 100*p + i); v != want {
-						return fmt.Errorf("message %d from rank %d: [%d] = %d, want %d", i, p, j, v, want)
-					}
-				}
-				return nil
-			})
-		}
-	}
-	if err := comm.Wait(ctx)(c.Barrier(ctx)); err != nil {
-		return err
-	}
-	for _, h := range handles {
-		if err := h.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	for _, f := range check {
-		if err := f(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // refused tests arguments that a single rank can reject; the group must stay usable.
 func (tr Transport) refused(t *testing.T) {
 	g := tr.group(t, 2)
 	ctx := context.Background()
 	c := g[0]
-	f := comm.HostOf(make([]float32, 8))
+	f := tr.some(t, c, npu.F32, 8)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	for name, call := range map[string]func() (comm.Handle, error){
@@ -229,10 +158,12 @@ func (tr Transport) refused(t *testing.T) {
 
 // mismatch tests ranks that make different calls: all get an error, and may continue.
 func (tr Transport) mismatch(t *testing.T) {
-	f := func(n int) comm.Mem { return comm.HostOf(make([]float32, n)) }
+	f := func(c comm.Communicator, n int) comm.Mem { return tr.some(t, c, npu.F32, n) }
 	type step func(ctx context.Context, c comm.Communicator) (comm.Handle, error)
 	reduce := func(n int, op comm.Op) step {
-		return func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.AllReduce(ctx, f(n), op) }
+		return func(ctx context.Context, c comm.Communicator) (comm.Handle, error) {
+			return c.AllReduce(ctx, f(c, n), op)
+		}
 	}
 	for name, calls := range map[string][2]step{
 		"elems": {reduce(100, comm.Sum), reduce(101, comm.Sum)},
@@ -241,10 +172,14 @@ func (tr Transport) mismatch(t *testing.T) {
 		"empty": {reduce(0, comm.Sum), reduce(5, comm.Sum)},
 		"kind":  {reduce(100, comm.Sum), func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.Barrier(ctx) }},
 		"dtype": {reduce(100, comm.Sum), func(ctx context.Context, c comm.Communicator) (comm.Handle, error) {
-			return c.AllReduce(ctx, comm.HostOf(make([]int32, 100)), comm.Sum)
+			return c.AllReduce(ctx, tr.some(t, c, npu.I32, 100), comm.Sum)
 		}},
-		"root": {func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.Broadcast(ctx, f(9), 0) },
-			func(ctx context.Context, c comm.Communicator) (comm.Handle, error) { return c.Broadcast(ctx, f(9), 1) }},
+		"root": {func(ctx context.Context, c comm.Communicator) (comm.Handle, error) {
+			return c.Broadcast(ctx, f(c, 9), 0)
+		},
+			func(ctx context.Context, c comm.Communicator) (comm.Handle, error) {
+				return c.Broadcast(ctx, f(c, 9), 1)
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, w := range []int{2, 3} {
@@ -269,7 +204,7 @@ func (tr Transport) mismatch(t *testing.T) {
 					}
 				}
 				all(t, g, func(ctx context.Context, c comm.Communicator) error {
-					return comm.Wait(ctx)(c.AllReduce(ctx, f(10), comm.Sum))
+					return comm.Wait(ctx)(c.AllReduce(ctx, f(c, 10), comm.Sum))
 				})
 			}
 		})
@@ -288,7 +223,7 @@ func (tr Transport) late(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
 			}
-			return comm.Wait(ctx)(c.AllReduce(ctx, comm.HostOf(make([]float32, elems)), comm.Sum))
+			return comm.Wait(ctx)(c.AllReduce(ctx, tr.some(t, c, npu.F32, elems), comm.Sum))
 		})
 		// At least one rank ran into its deadline; the others may have learned from it.
 		var timeouts int
@@ -323,7 +258,7 @@ func (tr Transport) broken(t *testing.T, g []comm.Communicator) {
 				t.Errorf("rank %d can continue in a broken group", r)
 			}
 		}
-		if _, err := g[0].AllReduce(context.Background(), comm.HostOf([]float32{1}), comm.Sum); err == nil {
+		if _, err := g[0].AllReduce(context.Background(), of[float32](tr, t, g[0], 1), comm.Sum); err == nil {
 			t.Error("a call on a broken communicator is accepted")
 		}
 	})
@@ -333,7 +268,7 @@ func (tr Transport) broken(t *testing.T, g []comm.Communicator) {
 func (tr Transport) cancel(t *testing.T) {
 	g := tr.group(t, 2)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	h, err := g[0].AllReduce(ctx, comm.HostOf(make([]float32, 100000)), comm.Sum)
+	h, err := g[0].AllReduce(ctx, tr.some(t, g[0], npu.F32, 100000), comm.Sum)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +312,7 @@ func (tr Transport) dead(t *testing.T) {
 		g := tr.group(t, 3)
 		within(t, 5*time.Second, func() {
 			errs := each(t, g, func(ctx context.Context, c comm.Communicator) error {
-				m := comm.HostOf(make([]float32, elems))
+				m := tr.some(t, c, npu.F32, elems)
 				for i := 0; ; i++ {
 					if c.Rank() == 1 && i == 5 {
 						tr.Kill(c)
@@ -401,7 +336,7 @@ func (tr Transport) dead(t *testing.T) {
 	tr.Kill(g[1])
 	within(t, 5*time.Second, func() {
 		ctx := context.Background()
-		if _, err := as[*comm.PeerError](0, comm.Wait(ctx)(g[0].Recv(ctx, comm.HostOf(make([]float32, 4)), 1))); err != nil {
+		if _, err := as[*comm.PeerError](0, comm.Wait(ctx)(g[0].Recv(ctx, tr.some(t, g[0], npu.F32, 4), 1))); err != nil {
 			t.Error(err)
 		}
 	})
@@ -420,7 +355,7 @@ func (tr Transport) abort(t *testing.T) {
 			case 2:
 				time.Sleep(150 * time.Millisecond)
 			}
-			return comm.Wait(ctx)(c.AllReduce(ctx, comm.HostOf(make([]float32, 50000)), comm.Sum))
+			return comm.Wait(ctx)(c.AllReduce(ctx, tr.some(t, c, npu.F32, 50000), comm.Sum))
 		})
 		if !errors.Is(errs[1], reason) {
 			t.Errorf("own error: %v", errs[1])
@@ -438,9 +373,9 @@ func (tr Transport) abort(t *testing.T) {
 
 // close tests Close alone, twice, with a pending call, and with waiting peers.
 func (tr Transport) close(t *testing.T) {
-	g := tr.New(t, 2)
+	g := tr.group(t, 2)
 	all(t, g, func(ctx context.Context, c comm.Communicator) error {
-		if err := comm.Wait(ctx)(c.AllReduce(ctx, comm.HostOf([]float32{1}), comm.Sum)); err != nil {
+		if err := comm.Wait(ctx)(c.AllReduce(ctx, of[float32](tr, t, c, 1), comm.Sum)); err != nil {
 			return err
 		}
 		if c.Rank() == 0 { // goes at once; the other may still be in the call
@@ -474,11 +409,11 @@ func (tr Transport) close(t *testing.T) {
 
 	g = tr.group(t, 2)
 	ctx := context.Background()
-	h, err := g[0].AllReduce(ctx, comm.HostOf(make([]float32, 100000)), comm.Sum)
+	h, err := g[0].AllReduce(ctx, tr.some(t, g[0], npu.F32, 100000), comm.Sum)
 	if err != nil {
 		t.Fatal(err)
 	}
-	recv, err := g[0].Recv(ctx, comm.HostOf(make([]float32, 10)), 1)
+	recv, err := g[0].Recv(ctx, tr.some(t, g[0], npu.F32, 10), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -504,9 +439,14 @@ func (tr Transport) alloc(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			h := b.Host()
-			if b.Bytes() != int64(i)*100000 || len(h) != i*100000 {
-				return fmt.Errorf("alloc %d has %d bytes, host %d", i, b.Bytes(), len(h))
+			n := int64(i) * 100000
+			if b.Bytes() != n || tr.Device == nil && int64(len(b.Host())) != n {
+				return fmt.Errorf("alloc %d has %d bytes, host %d", i, b.Bytes(), len(b.Host()))
+			}
+			whole := comm.Mem{Ptr: npu.Ptr{Buf: b}, Elems: n, DType: npu.I8}
+			h, err := tr.get(c, whole)
+			if err != nil {
+				return err
 			}
 			for j, v := range h {
 				if v != 0 {
@@ -514,9 +454,14 @@ func (tr Transport) alloc(t *testing.T) {
 				}
 				h[j] = 1
 			}
+			if err := tr.put(c, whole, h); err != nil {
+				return err
+			}
 			if i > 0 {
-				m := comm.Mem{Ptr: npu.Ptr{Buf: b, Off: 4000}, Elems: 20000, DType: npu.U8}
-				if err := comm.Wait(ctx)(c.AllReduce(ctx, m, comm.Sum)); err != nil {
+				if err := comm.Wait(ctx)(c.AllReduce(ctx, whole.Slice(4000, 20000), comm.Sum)); err != nil {
+					return err
+				}
+				if h, err = tr.get(c, whole); err != nil {
 					return err
 				}
 				if h[3999] != 1 || h[4000] != 2 || h[23999] != 2 || h[24000] != 1 {
@@ -562,7 +507,7 @@ func (tr Transport) stats(t *testing.T) {
 	g := tr.group(t, 2)
 	all(t, g, func(ctx context.Context, c comm.Communicator) error {
 		before := c.Stats()
-		h, err := c.AllReduce(ctx, comm.HostOf(make([]float32, 1000)), comm.Sum)
+		h, err := c.AllReduce(ctx, tr.some(t, c, npu.F32, 1000), comm.Sum)
 		if err := comm.Wait(ctx)(h, err); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/npu"
 )
 
 // Transport is the transport under test.
@@ -20,6 +21,17 @@ type Transport struct {
 	Kill func(c comm.Communicator)
 	// Sizes of groups; nil: 1, 2, 3, 4.
 	Ranks []int
+	// Device returns the device of a rank, for a transport that moves device memory: the suite then uses memory of the device and of Alloc, which it
+	// fills and reads through streams. nil: host memory. New closes the devices, by t.Cleanup.
+	Device func(c comm.Communicator) npu.Device
+	// Supports tells which calls the transport can do; nil: all. Of a call that it cannot do, the suite requires that every rank refuses it with an
+	// error of its own, and that the group stays usable.
+	Supports func(comm.Call) bool
+	// Loose is for hardware that sums floating-point numbers in an order of its own: their sums are then compared with the twin's within rounding. They
+	// must still be equal on all ranks and from run to run. Integers, maxima and minima are compared bit by bit.
+	Loose bool
+
+	mem *memories
 }
 
 // patience is the deadline of calls that should succeed.
@@ -30,10 +42,12 @@ func Run(t *testing.T, tr Transport) {
 	if tr.Ranks == nil {
 		tr.Ranks = []int{1, 2, 3, 4}
 	}
+	tr = tr.ready()
 	t.Run("values", tr.values)
 	t.Run("inplace", tr.inPlace)
 	t.Run("empty", tr.empty)
 	t.Run("flight", tr.flight)
+	t.Run("ordered", tr.ordered)
 	if slices.Max(tr.Ranks) == 1 {
 		return // the other tests need peers
 	}
@@ -49,9 +63,20 @@ func Run(t *testing.T, tr Transport) {
 	t.Run("abort", tr.abort)
 	t.Run("close", tr.close)
 	t.Run("alloc", tr.alloc)
-	t.Run("consensus", tr.consensus)
+	if tr.Device == nil {
+		t.Run("consensus", tr.consensus) // the control communicator's task
+	}
 	t.Run("stats", tr.stats)
 }
+
+// ready makes what the suite needs.
+func (tr Transport) ready() Transport {
+	tr.mem = &memories{streams: map[comm.Communicator]npu.Stream{}}
+	return tr
+}
+
+// supports reports whether the transport can do a call.
+func (tr Transport) supports(call comm.Call) bool { return tr.Supports == nil || tr.Supports(call) }
 
 // group creates a group and closes it at the end of the test.
 func (tr Transport) group(t *testing.T, n int) []comm.Communicator {
@@ -66,6 +91,9 @@ func (tr Transport) group(t *testing.T, n int) []comm.Communicator {
 		}
 	}
 	t.Cleanup(func() {
+		if err := tr.release(g); err != nil {
+			t.Errorf("closing the suite's streams: %v", err)
+		}
 		for r, c := range g {
 			if err := c.Close(); err != nil {
 				t.Errorf("close of rank %d: %v", r, err)
