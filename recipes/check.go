@@ -43,6 +43,7 @@ func (r *Recipe) check() Errors {
 	c.run()
 	c.data()
 	c.family()
+	c.lossScale()
 	c.optim()
 	c.schedule()
 	c.checkpoint()
@@ -228,6 +229,12 @@ func (c *checker) llama() {
 	}
 	if c.r.Data.Kind == "text" && c.r.Text.Tokenizer == "" {
 		c.bad("text.tokenizer", `for example tokenizer = "tokenizer.json", or the bundled "stories260k"`, "is required for data.kind = \"text\"")
+	}
+}
+
+func (c *checker) lossScale() {
+	if t := &c.r.Train; t.ScaleMin > t.ScaleInit {
+		c.bad("train.loss_scale_min", "", "must not be above train.loss_scale_init = %g, got %g", t.ScaleInit, t.ScaleMin)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestComplete(t *testing.T) {
 	}
 	for word, want := range map[string][]string{
 		"train.d":                {"train.dtype=", "train.device="},
-		"train.dtype=":           {"train.dtype=f32", "train.dtype=bf16"},
+		"train.dtype=":           {"train.dtype=f32", "train.dtype=bf16", "train.dtype=f16"},
 		"optim.name=ada":         {"optim.name=adamw", "optim.name=adam"},
 		"eval.enabled=f":         {"eval.enabled=false"},
 		"data.crop_area=":        {"data.crop_area=[0.08,1.0]"},

@@ -29,7 +29,7 @@ batch_per_rank = "16"
 	fmt.Println(err)
 	// Output:
 	// my.toml:5: data.rot: unknown key (did you mean "root"?)
-	// my.toml:7: train.dtype: unknown value "fp32" (did you mean "f32"? one of f32, bf16)
+	// my.toml:7: train.dtype: unknown value "fp32" (did you mean "f32"? one of f32, bf16, f16)
 	// my.toml:8: train.batch_per_rank: needs a whole number, got the text "16" (for example batch_per_rank = 16)
 	// recipes: 3 problems
 }

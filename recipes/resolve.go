@@ -21,6 +21,11 @@ func (r *Recipe) resolve() {
 	r.resolveRun()
 	r.resolveData()
 	r.resolveOptim()
+	bad := 10
+	if r.Train.DType == "f16" {
+		bad = 50
+	}
+	auto(r, "train.max_bad_steps", &r.Train.MaxBadSteps, bad)
 	auto(r, "eval.batch_per_rank", &r.Eval.Batch, max(1, r.Train.Batch))
 	auto(r, "checkpoint.dir", &r.Checkpoint.Dir, filepath.Join(r.Run.OutputDir, "checkpoints"))
 	r.resolvePaths()

@@ -27,6 +27,14 @@ var freeKeys = []string{
 	"text.tokenizer",
 }
 
+// dynamicKeys configure dynamic loss scaling.
+var dynamicKeys = []string{
+	"train.loss_scale_init", "train.loss_scale_growth_interval", "train.loss_scale_growth_factor", "train.loss_scale_backoff_factor", "train.loss_scale_min",
+}
+
+// scaled reports whether a key configures loss scaling, which only f16 uses. Checkpoints of other runs do not store such keys.
+func scaled(key string) bool { return key == "train.loss_scale" || slices.Contains(dynamicKeys, key) }
+
 // Settings returns the keys that determine what is learned, with their values. A checkpoint stores them so that a resumed run can report what has changed.
 func (r *Recipe) Settings() map[string]string {
 	out := map[string]string{}
@@ -35,8 +43,8 @@ func (r *Recipe) Settings() map[string]string {
 			continue
 		}
 		for _, f := range s.fields {
-			if !slices.Contains(freeKeys, f.key()) {
-				out[f.key()] = literal(f.in(r))
+			if key := f.key(); !slices.Contains(freeKeys, key) && (r.Train.DType == "f16" || !scaled(key)) {
+				out[key] = literal(f.in(r))
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package recipes
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSettings(t *testing.T) {
 	for _, key := range freeKeys {
@@ -31,6 +34,25 @@ func TestSettings(t *testing.T) {
 	for key := range was {
 		if changed := was[key] != is[key]; changed != (key == "optim.lr" || key == "model.init_from") {
 			t.Errorf("%s: %s -> %s", key, was[key], is[key])
+		}
+	}
+}
+
+// Only the settings of a run in f16 have keys of loss scaling, so that checkpoints from before there were any do not look changed.
+func TestSettingsOfLossScaling(t *testing.T) {
+	for dtype, want := range map[string]int{"f32": 0, "bf16": 0, "f16": 6} {
+		r, err := Decode("[run]\nsteps = 3\n[data]\nkind = \"synthetic\"", "a", "train.dtype="+dtype)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for key := range r.Settings() {
+			if strings.HasPrefix(key, "train.loss_scale") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d keys, want %d", dtype, n, want)
 		}
 	}
 }

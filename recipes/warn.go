@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 )
 
 // suspicions lists settings that are allowed but look like mistakes.
@@ -38,8 +39,8 @@ func (r *Recipe) suspicions() []string {
 	if r.Train.Batch < 4 && r.family().batchNorm {
 		warn("train.batch_per_rank", "batch norm over %d samples is very noisy", r.Train.Batch)
 	}
-	if _, set := r.origin.at["train.max_bad_steps"]; set && r.Train.ClipNorm == 0 && r.matters("train.max_bad_steps") {
-		warn("train.max_bad_steps", "has no effect without train.clip_norm")
+	if _, set := r.origin.at["train.max_bad_steps"]; set && r.Train.ClipNorm == 0 && r.Train.DType != "f16" && r.matters("train.max_bad_steps") {
+		warn("train.max_bad_steps", "has no effect without train.clip_norm or train.dtype = \"f16\"")
 	}
 	if r.Model.LabelSmoothing > 0.3 {
 		warn("model.label_smoothing", "%g is unusually high; 0.1 is typical", r.Model.LabelSmoothing)
@@ -73,6 +74,8 @@ func (r *Recipe) unused(key string) string {
 		{r.Optim.Name, "optim.name", usedBy()},
 		{r.Model.Name, "model.name", familyKeys()},
 		{r.Optim.LRScaling, "optim.lr_scaling", map[string][]string{"linear": {"optim.lr_batch"}, "sqrt": {"optim.lr_batch"}}},
+		{r.Train.DType, "train.dtype", map[string][]string{"f16": append([]string{"train.loss_scale"}, dynamicKeys...)}},
+		{fmt.Sprint(r.Train.LossScale), "train.loss_scale", map[string][]string{"0": dynamicKeys}},
 		{r.Schedule.Kind, "schedule.kind", map[string][]string{
 			"linear": {"schedule.min_lr_ratio"}, "cosine": {"schedule.min_lr_ratio"}, "wsd": {"schedule.min_lr_ratio", "schedule.decay_fraction"},
 			"step": {"schedule.milestones_steps", "schedule.milestones_epochs", "schedule.gamma"},
@@ -131,7 +134,7 @@ func (r *Recipe) matters(key string) bool {
 }
 
 func quoteWord(s string) string {
-	if s == "true" || s == "false" {
+	if _, err := strconv.ParseFloat(s, 64); err == nil || s == "true" || s == "false" {
 		return s
 	}
 	return fmt.Sprintf("%q", s)

@@ -61,7 +61,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 	if err := os.WriteFile(file, []byte(helper+script+ask), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for word, want := range map[string]string{"optim.name=ad": "adamw adam", "train.dty": "train.dtype=", "train.dtype=": "f32 bf16"} {
+	for word, want := range map[string]string{"optim.name=ad": "adamw adam", "train.dty": "train.dtype=", "train.dtype=": "f32 bf16 f16"} {
 		cmd := exec.Command(bash, "--norc", file, word)
 		cmd.Env = append(os.Environ(), "GOTRAIN_TEST_MAIN=1", "SELF="+self)
 		var errs bytes.Buffer

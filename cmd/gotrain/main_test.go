@@ -92,7 +92,7 @@ func TestErrors(t *testing.T) {
 		}
 		return p
 	}
-	bad := write("bad.toml", "[run]\nepochs = 1\nstpes = 2\n[data]\nroot = \"x\"\n[train]\nranks = 0\ndtype = \"f16\"\n")
+	bad := write("bad.toml", "[run]\nepochs = 1\nstpes = 2\n[data]\nroot = \"x\"\n[train]\nranks = 0\ndtype = \"f64\"\n")
 	missing := write("missing.toml", "[run]\nsteps = 1\n[data]\nroot = \"no-such-data\"\n")
 	empty := filepath.Join(dir, "empty")
 	if err := os.MkdirAll(filepath.Join(empty, "train"), 0o755); err != nil {
@@ -112,7 +112,7 @@ func TestErrors(t *testing.T) {
 		{"validate quickstart --resolved --json", 64, "none of the others can be"},
 		{"run quickstrat", 78, `quickstrat: no such recipe (did you mean "quickstart"?`},
 		{"run " + bad, 78, bad + ":3: run.stpes: unknown key (did you mean \"steps\"?)\n" +
-			bad + ":7: train.ranks: must be at least 1, got 0\n" + bad + ":8: train.dtype: unknown value \"f16\""},
+			bad + ":7: train.ranks: must be at least 1, got 0\n" + bad + ":8: train.dtype: unknown value \"f64\""},
 		{"validate " + bad, 78, "recipes: 3 problems"},
 		{"plan quickstart --set optim.lr=-1", 78, "--set: optim.lr: must be above 0, got -1"},
 		{"run " + missing + " --ranks 2", 66, `no data set "no-such-data"; searched`},

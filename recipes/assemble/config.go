@@ -80,7 +80,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		return c, launch.WithCode(launch.ExitRecipe, err)
 	}
 	world := max(1, rank.World)
-	scaler := optim.NoScaler(r.Train.MaxBadSteps)
+	scaler := Scaler(r)
 	c = train.Config{
 		Name: r.Run.Name, Model: model, Seed: r.Run.Seed, Data: trainSet, Eval: evalSet,
 		Batch: r.Train.Batch, Accumulate: r.Train.Accumulate, EvalBatch: r.Eval.Batch,
@@ -148,6 +148,21 @@ func every(epochs, steps int) int {
 		return -epochs
 	}
 	return steps
+}
+
+// Scaler returns the loss scaling: none for a dtype that does not need it.
+func Scaler(r *recipes.Recipe) optim.ScalerConfig {
+	t := &r.Train
+	switch {
+	case t.DType != npu.F16.String():
+		return optim.NoScaler(t.MaxBadSteps)
+	case t.LossScale > 0:
+		return optim.ScalerConfig{Init: t.LossScale, MaxSkips: t.MaxBadSteps}
+	}
+	c := optim.DefaultScaler()
+	c.Init, c.Interval, c.Growth, c.Backoff, c.Floor, c.MaxSkips = t.ScaleInit, t.ScaleInterval, t.ScaleGrowth, t.ScaleBackoff, t.ScaleMin, t.MaxBadSteps
+	c.Ceiling = max(c.Ceiling, c.Init)
+	return c
 }
 
 // Optimizer returns the optimizer's configuration.

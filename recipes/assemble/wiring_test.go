@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/data"
 )
@@ -59,6 +60,40 @@ func TestKeysReachTheTrainer(t *testing.T) {
 		}
 		if !reached(cfg(sets...)) {
 			t.Errorf("%s does not reach the trainer", set)
+		}
+	}
+}
+
+// The keys of loss scaling reach the trainer with f16, and only then.
+func TestLossScaleReachesTheTrainer(t *testing.T) {
+	dynamic := []string{"train.loss_scale_init=4096", "train.loss_scale_growth_interval=7", "train.loss_scale_growth_factor=4",
+		"train.loss_scale_backoff_factor=0.25", "train.loss_scale_min=2", "train.max_bad_steps=6"}
+	for _, c := range []struct {
+		sets []string
+		want optim.ScalerConfig
+	}{
+		{[]string{"train.dtype=f16"}, optim.DefaultScaler()},
+		{append([]string{"train.dtype=f16"}, dynamic...), optim.ScalerConfig{
+			Dynamic: true, Init: 4096, Growth: 4, Backoff: 0.25, Interval: 7, Floor: 2, Ceiling: 1 << 32, Hysteresis: 1, MaxSkips: 6,
+		}},
+		{[]string{"train.dtype=f16", "train.loss_scale_init=1e12"}, func() optim.ScalerConfig {
+			s := optim.DefaultScaler()
+			s.Init, s.Ceiling = 1e12, 1e12
+			return s
+		}()},
+		{[]string{"train.dtype=f16", "train.loss_scale=512"}, optim.ScalerConfig{Init: 512, MaxSkips: 50}},
+		{[]string{"train.dtype=bf16", "train.loss_scale=512"}, optim.NoScaler(10)},
+		{dynamic, optim.NoScaler(6)},
+	} {
+		cfg, err := Config(recipe(t, "quickstart", c.sets...), rank(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *cfg.Scaler != c.want {
+			t.Errorf("%v: %+v, want %+v", c.sets, *cfg.Scaler, c.want)
+		}
+		if err := cfg.Scaler.Validate(); err != nil {
+			t.Errorf("%v: %v", c.sets, err)
 		}
 	}
 }
