@@ -133,11 +133,16 @@ func (s *Scaler) Update(nonFinite bool) (skip bool, err error) {
 	st.InARow++
 	st.Good = 0
 	if s.cfg.MaxSkips > 0 && st.InARow >= s.cfg.MaxSkips {
+		smaller := ""
+		if st.Scale != 1 {
+			smaller = "use a smaller loss scale, "
+		}
 		return true, fmt.Errorf(
-			"optim: %w: %d steps in a row, loss scale %g\nhint: lower the learning rate, clip gradients, or check the data for bad samples",
+			"optim: %w: %d steps in a row, loss scale %g\nhint: %slower the learning rate, clip gradients, or check the data for bad samples",
 			ErrDiverged,
 			st.InARow,
 			st.Scale,
+			smaller,
 		)
 	}
 	if !s.cfg.Dynamic {
