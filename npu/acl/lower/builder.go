@@ -15,6 +15,7 @@ type builder struct {
 	p    Program
 	err  error
 	keys map[string]int // constants by key
+	cond *Cond          // of the calls that are appended
 }
 
 func (b *builder) fail(format string, args ...any) {
@@ -41,7 +42,7 @@ func (b *builder) call(op string, args ...any) {
 		b.fail("aclnn%s takes %d arguments, got %d", op, len(row.Args), len(args))
 		return
 	}
-	c := Call{Op: op, Args: make([]Arg, len(args))}
+	c := Call{Op: op, Args: make([]Arg, len(args)), If: b.cond}
 	for i, a := range args {
 		if c.Args[i], ok = argument(row.Args[i].Code, a); !ok {
 			b.fail("aclnn%s: argument %d (%s) is a %T, must be of code %s", op, i, row.Args[i].Name, a, row.Args[i].Code)
@@ -107,7 +108,14 @@ func (b *builder) in(i int) Tensor { return described(Ref{In, i}, b.op.In[i]) }
 // out is output i as a contiguous tensor.
 func (b *builder) out(i int) Tensor { return described(Ref{Out, i}, b.op.Out[i]) }
 
-func described(r Ref, d npu.Desc) Tensor { return tensor(r, TypeOf(d.DType), dims(d.Shape)...) }
+// described is the memory of a tensor. One in Lanes has dimensions 2 (maximum, sum) and 8 (lanes) in addition, first and last.
+func described(r Ref, d npu.Desc) Tensor {
+	n := dims(d.Shape)
+	if d.Layout == Lanes {
+		n = append(append([]int64{2}, n...), lanes)
+	}
+	return tensor(r, TypeOf(d.DType), n...)
+}
 
 // hasOut reports whether the op has output i. One that has may still be unwanted when it is bound.
 func (b *builder) hasOut(i int) bool { return i < len(b.op.Out) }
@@ -172,6 +180,80 @@ func dims(s npu.Shape) []int64 {
 		d[i] = int64(n)
 	}
 	return d
+}
+
+// unless makes the calls of fn conditional: they are left out where out is bound to the memory of one of ins. then is what happens in that case.
+func (b *builder) unless(out Tensor, ins []Tensor, fn, then func()) {
+	refs := make([]Ref, len(ins))
+	for i, t := range ins {
+		refs[i] = t.Base
+	}
+	b.cond = &Cond{Mem: out.Base, Others: refs}
+	fn()
+	if then != nil {
+		b.cond = &Cond{Mem: out.Base, Others: refs, Shared: true}
+		then()
+	}
+	b.cond = nil
+}
+
+// apart calls fn to compute out. Where out is bound to the memory of one of ins, fn computes into a temporary, which is then copied: for operators that read
+// an input again after they have written to the output.
+func (b *builder) apart(out Tensor, ins []Tensor, fn func(dst Tensor)) {
+	b.unless(out, ins, func() { fn(out) }, func() {
+		t := b.temp(out.DType, out.Dims...)
+		t.Format = out.Format
+		fn(t)
+		b.call("InplaceCopy", out, t)
+	})
+}
+
+// inherit copies an input to the output that continues it, unless they are the same memory, and returns the output.
+func (b *builder) inherit(out, in Tensor) Tensor {
+	b.unless(out, []Tensor{in}, func() { b.call("InplaceCopy", out, in) }, nil)
+	return out
+}
+
+// cast converts src to dst.
+func (b *builder) cast(src, dst Tensor) {
+	if src.DType == dst.DType {
+		b.call("InplaceCopy", dst, src)
+		return
+	}
+	b.call("Cast", src, dst.DType, dst)
+}
+
+// as is t with another element type, in a temporary where it has a different one.
+func (b *builder) as(t Tensor, d DType) Tensor {
+	if t.DType == d {
+		return t
+	}
+	v := b.temp(d, t.Dims...)
+	v.Format = t.Format
+	b.cast(t, v)
+	return v
+}
+
+// full is t in f32.
+func (b *builder) full(t Tensor) Tensor { return b.as(t, Float32) }
+
+// into calls fn to compute out in f32, in a temporary that is rounded to out where out has another type.
+func (b *builder) into(out Tensor, fn func(dst Tensor)) {
+	if out.DType == Float32 {
+		fn(out)
+		return
+	}
+	t := b.temp(Float32, out.Dims...)
+	fn(t)
+	b.cast(t, out)
+}
+
+// cube is how products of f32 are computed: 0 keeps all bits, 1 allows fewer.
+func (b *builder) cube() int {
+	if b.caps.HF32 {
+		return 1
+	}
+	return 0
 }
 
 // number is a scalar of f32, which every float tensor accepts.

@@ -60,9 +60,13 @@ type Caps struct {
 	Symbols func(op string) bool
 	// HF32 allows matrix products and convolutions of f32 with about 13 bits instead of 24.
 	HF32 bool
+	// ConvHF32 allows it for convolutions only.
+	ConvHF32 bool
 	// Exact asks that an f32 result of a product of 16-bit operands is never rounded to 16 bits, at the price of speed where CANN lacks the
 	// operator (before 9.0).
 	Exact bool
+	// Logits is how many bytes of logits linear cross-entropy computes at a time; 0: 256 MiB.
+	Logits int64
 }
 
 // Has reports whether the operator can be called.

@@ -12,10 +12,12 @@ import (
 type rule struct {
 	// lower appends the calls. It may fail the builder, or panic on a shape that no op of the kind has.
 	lower func(b *builder)
-	// has reports whether the kind is there with these attributes; nil: always, if the operators of a lowering are.
+	needs []string // operators without which the kind cannot be lowered
+	// has reports whether the kind is there with these attributes; nil: always.
 	has func(a npu.Attrs, c Caps) bool
 	// choose changes the layouts of the op, all plain before; nil: plain for all.
-	choose func(op *npu.Op)
+	choose func(op *npu.Op, c Caps)
+	any    bool // layouts stay as they are
 	// spare: output 0 may be nil too.
 	spare bool
 }
@@ -24,7 +26,10 @@ type rule struct {
 var rules = map[string]rule{}
 
 func init() {
-	for _, family := range []map[string]rule{elementRules} {
+	for _, family := range []map[string]rule{
+		convRules, normRules, poolRules, matmulRules, elementRules, reduceRules, softmaxRules, lossRules, linearCERules, moveRules,
+		embeddingRules, rmsNormRules, ropeRules, attentionRules, cacheRules, swiGLURules, dropoutRules, optimizerRules, flatRules,
+	} {
 		maps.Copy(rules, family)
 	}
 }
@@ -35,7 +40,7 @@ func Kinds() []string { return slices.Sorted(maps.Keys(rules)) }
 // Has reports whether the kind with these attributes can be lowered. Shapes and element types do not matter.
 func Has(kind string, attrs npu.Attrs, c Caps) bool {
 	r, ok := rules[kind]
-	return ok && (r.has == nil || r.has(attrs, c))
+	return ok && !slices.ContainsFunc(r.needs, func(op string) bool { return !c.Has(op) }) && (r.has == nil || r.has(attrs, c))
 }
 
 // Choose returns the op with the layouts that Lower expects: plain, but for the tokens of this package.
@@ -45,14 +50,15 @@ func Choose(op npu.Op, c Caps) (npu.Op, error) {
 		return npu.Op{}, fmt.Errorf("acl: no kernel for kind %q", op.Kind)
 	}
 	op = op.Clone()
-	for i := range op.In {
-		op.In[i].Layout = npu.Plain
-	}
-	for i := range op.Out {
-		op.Out[i].Layout = npu.Plain
+	for _, list := range [][]npu.Desc{op.In, op.Out} {
+		for i := range list {
+			if !r.any || list[i].Layout == npu.Any {
+				list[i].Layout = npu.Plain
+			}
+		}
 	}
 	if r.choose != nil {
-		r.choose(&op)
+		r.choose(&op, c)
 	}
 	return op, nil
 }
@@ -65,6 +71,10 @@ func Bytes(d npu.Desc) (int64, error) {
 	switch d.Layout {
 	case npu.Plain:
 		return d.PlainBytes(), nil
+	case Var:
+		return d.PlainBytes(), nil
+	case Lanes:
+		return 2 * lanes * d.PlainBytes(), nil
 	}
 	return 0, fmt.Errorf("acl: size of %s: unknown layout", d)
 }

@@ -77,6 +77,14 @@ func (t Tensor) slice(dim int, lo, hi int64) Tensor {
 	return v
 }
 
+// every keeps n elements of a dimension, from lo on in the given step.
+func (t Tensor) every(dim int, lo, n, step int64) Tensor {
+	v := t.slice(dim, lo, lo+(n-1)*step+1)
+	v.Strides = slices.Clone(t.Strides)
+	v.Dims[dim], v.Strides[dim] = n, step*t.Strides[dim]
+	return v
+}
+
 // reshape gives a contiguous view other dimensions.
 func (t Tensor) reshape(dims ...int64) Tensor {
 	v := t
