@@ -132,7 +132,7 @@ func (b *builder) outOr(i int, t DType, dims ...int64) Tensor {
 func (b *builder) temp(t DType, dims ...int64) Tensor {
 	b.p.Temps = append(b.p.Temps, TempMem{})
 	v := tensor(Ref{Temp, len(b.p.Temps) - 1}, t, dims...)
-	b.p.Temps[v.Base.Index].Bytes = align(v.Elems() * t.size())
+	b.p.Temps[v.Base.Index].Bytes = align(v.Elems() * t.Size())
 	return v
 }
 
@@ -145,7 +145,7 @@ func (b *builder) constant(key string, t DType, fill func() []byte, dims ...int6
 	if !ok {
 		i = len(b.p.Consts)
 		v := tensor(Ref{Fixed, i}, t, dims...)
-		b.p.Consts = append(b.p.Consts, Const{Key: key, Bytes: v.Elems() * t.size(), Make: fill})
+		b.p.Consts = append(b.p.Consts, Const{Key: key, Bytes: v.Elems() * t.Size(), Make: fill})
 		b.keys[key] = i
 	}
 	return tensor(Ref{Fixed, i}, t, dims...)

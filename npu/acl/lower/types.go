@@ -112,8 +112,8 @@ type Program struct {
 	Spare []TempMem
 }
 
-// size is the size of an element in bytes.
-func (t DType) size() int64 {
+// Size is the size of an element in bytes.
+func (t DType) Size() int64 {
 	switch t {
 	case Float32, Int32:
 		return 4
