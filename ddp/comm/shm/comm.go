@@ -16,6 +16,9 @@ import (
 type Comm struct {
 	rank, size int
 	files      files
+	dir        string   // where the group met; "" = /dev/shm
+	life       []*block // by rank: where its beats and its long work are; those of the trunk for a group from Branch
+	trunk      *Comm    // the group that this one was made from, or nil
 	control    mapping
 	v          view
 	heap       heap
@@ -62,6 +65,7 @@ type near struct {
 
 func newComm(f files, m mapping, rank, size int) *Comm {
 	c := &Comm{rank: rank, size: size, files: f, control: m, v: viewOf(m.mem, size), base: time.Now(), wake: make(chan struct{}, 1), near: make([]near, size)}
+	c.life = c.v.block
 	c.ptrs, c.srcs, c.there = newPointers(size), make([]unsafe.Pointer, size), c.reached
 	c.idle.L = &c.mu
 	c.wg.Add(1)

@@ -120,6 +120,7 @@ func (c *Config) join(ctx context.Context) (*Comm, error) {
 		return nil, err
 	}
 	over(nil) // all ranks have the file open
+	group.dir = c.Dir
 	return group, nil
 }
 

@@ -216,7 +216,7 @@ func (c *Comm) look(t *trouble) error {
 		}
 	}
 	if p := comm.Patience(t.ctx); p > 0 {
-		if late := t.vigil.lifeless(c.v.block, t.missing(), p, now); late != nil {
+		if late := t.vigil.lifeless(c.life, t.missing(), p, now); late != nil {
 			return c.timeout(name(), t, late, now)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 
 // Work records the work in this rank's block, and counts its beats there.
 func (c *Comm) Work(what string) comm.Work {
+	if c.trunk != nil {
+		return c.trunk.Work(what)
+	}
 	w := &work{c: c, what: what}
 	w.note(what)
 	w.Beat()
@@ -130,7 +133,7 @@ func (v *vigil) lifeless(blocks []*block, missing []int, patience time.Duration,
 func (c *Comm) timeout(call string, t *trouble, late []int, now time.Time) error {
 	e := &comm.TimeoutError{Call: call, After: now.Sub(t.vigil.begun), Missing: late}
 	for _, r := range late {
-		if at := c.v.block[r].at(); at != "" {
+		if at := c.life[r].at(); at != "" {
 			e.Work = fmt.Sprintf("rank %d was at long work: %s", r, at)
 			if s := t.vigil.seen; s != nil {
 				e.Work += fmt.Sprintf("; last sign of life %v ago", now.Sub(s[r].at).Round(time.Millisecond))
