@@ -98,3 +98,33 @@ func TestScalerFaults(t *testing.T) {
 		t.Error("a negative scale is restored")
 	}
 }
+
+// A checkpoint of a run with another kind of scaling, or from before the state said which, is continued sensibly.
+func TestScalerRestoresOtherStates(t *testing.T) {
+	dynamic, fixed := DefaultScaler(), ScalerConfig{Init: 512}
+	for _, c := range []struct {
+		name, raw string
+		into      ScalerConfig
+		want      ScalerState
+	}{
+		{"dynamic", `{"dynamic":true,"scale":1,"good":7,"hysteresis":-3,"in_a_row":2,"skipped":19}`, dynamic,
+			ScalerState{Dynamic: true, Scale: 1, Good: 7, Hysteresis: -3, InARow: 2, Skipped: 19}},
+		{"dynamic, older", `{"scale":4096,"good":7,"hysteresis":1,"in_a_row":0,"skipped":4}`, dynamic,
+			ScalerState{Dynamic: true, Scale: 4096, Good: 7, Hysteresis: 1, Skipped: 4}},
+		{"dynamic, with another floor", `{"dynamic":true,"scale":4,"hysteresis":1}`, ScalerConfig{Dynamic: true, Init: 64, Growth: 2, Backoff: 0.5, Interval: 1,
+			Floor: 16, Ceiling: 64, Hysteresis: 1}, ScalerState{Dynamic: true, Scale: 16, Hysteresis: 1}},
+		{"none into dynamic", `{"scale":1,"good":0,"hysteresis":0,"in_a_row":1,"skipped":3}`, dynamic,
+			ScalerState{Dynamic: true, Scale: 65536, Hysteresis: 1, InARow: 1, Skipped: 3}},
+		{"none into fixed", `{"scale":1,"good":0,"hysteresis":0,"in_a_row":0,"skipped":3}`, fixed, ScalerState{Scale: 512, Skipped: 3}},
+		{"dynamic into none", `{"dynamic":true,"scale":4096,"good":7,"hysteresis":1,"in_a_row":0,"skipped":4}`, NoScaler(10), ScalerState{Scale: 1, Skipped: 4}},
+	} {
+		var st ScalerState
+		must(t, json.Unmarshal([]byte(c.raw), &st))
+		s, err := c.into.New()
+		must(t, err)
+		must(t, s.Restore(st))
+		if got := s.State(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
