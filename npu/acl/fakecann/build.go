@@ -84,7 +84,8 @@ type compiler struct {
 	heads string // hash of all headers
 }
 
-var flags = []string{"-std=gnu11", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"}
+var flags = []string{"-std=gnu11", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
+	"-Wno-format-truncation"} // texts are cut off on purpose
 
 func newCompiler(extra ...string) (*compiler, error) {
 	cc, err := find()

@@ -126,11 +126,11 @@ func header() string {
 	for _, f := range fs {
 		fmt.Fprintf(&b, "\tFN_%s,\n", f.Name)
 	}
-	b.WriteString("};\n")
+	b.WriteString("};\n#pragma GCC visibility push(default)\n")
 	for _, f := range fs {
 		fmt.Fprintf(&b, "%s f_%s(%s);\n", ctype(f.Result), f.Name, parameters(f))
 	}
-	b.WriteString("#endif\n")
+	b.WriteString("#pragma GCC visibility pop\n#endif\n")
 	return b.String()
 }
 

@@ -4,12 +4,14 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "entry.h"
 #include "exports.h"
 #include "fake.h"
 
-enum { FK_DEVICES = 64, FK_FUNCTION_TOTAL = FK_FUNCTIONS + 2 * FK_OPS };
+enum { FK_DEVICES = 64, FK_FUNCTION_TOTAL = FK_FUNCTIONS + 2 * FK_OPS, FK_WHY = 400 };
 
 // ---- table (generated) ----
 enum fk_code { C_T, C_To, C_S, C_IA, C_FA, C_BA, C_TL, C_TLo, C_SL, C_str, C_dt, C_int, C_i8, C_i64, C_u64, C_f32, C_f64, C_bool };
@@ -25,14 +27,14 @@ typedef struct fk_desc { // an operator of the table
 extern const char *const fk_function_names[FK_FUNCTIONS];
 extern const fk_desc fk_ops[FK_OPS];
 
-// ---- switches ----
+// ---- switches.c ----
 typedef struct fk_switches {
 	int version; // 81, 90
 	int soc;
 	char soc_name[32];
 	int devices;
 	int64_t memory; // of a device, bytes
-	bool jitter, inline_, abort_, infnan, destroy_waits, two_ranks_hang;
+	bool jitter, in_line, abort, infnan, destroy_waits, two_ranks_hang;
 	uint64_t seed;
 	double time_scale;
 	int util, dcmi;
@@ -40,114 +42,214 @@ typedef struct fk_switches {
 } fk_switches;
 
 extern fk_switches fk_sw;
-double fk_delay_ms(const char *op); // of a task
-bool fk_injected(int function, int32_t *code, bool *late);
+int64_t fk_delay(const char *op);                         // µs that a task takes at least
+bool fk_injected(int function, int32_t *code, bool *late); // lock held
 
-// ---- lock ----
-extern pthread_mutex_t fk_lock;
-extern pthread_cond_t fk_changed; // broadcast when a task ended, an event was recorded, a connection changed
+// ---- state.c ----
 void fk_acquire(void);
 void fk_release(void);
-// fk_wait waits for fk_changed until a time (µs of fk_now; < 0: for ever). False: the time is over.
-bool fk_wait(int64_t until);
-int64_t fk_now(void); // µs, monotonic
-
-// ---- errors ----
-// fk_error keeps the text for aclGetRecentErrMsg of this thread, and returns the code. The text begins with one of CANN's codes, such as "EE1001: ".
-int32_t fk_error(int32_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// fk_violation is fk_error for what a program must never do: it is printed and counted.
-int32_t fk_violation(int32_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fk_broadcast(void);     // something changed: a task ended, an event was recorded, a peer came. Lock held
+pthread_mutex_t *fk_mutex(void); // the lock, for conditions of their own
+bool fk_wait(int64_t until); // waits for a change until a time of fk_now (< 0: for ever); false: the time is over. Lock held
+int64_t fk_now(void);        // µs, monotonic
+int64_t fk_until(int64_t ms); // the time in ms from now; < 0 stays for ever
+void fk_sleep(int64_t us);
+void *fk_zalloc(size_t n);
 const char *fk_current(void); // the function that this thread is in
-const char *fk_name(int function);
+void fk_name(int function, char *out, size_t n);
+int32_t fk_late(void); // the code that the task of this call shall fail with; 0: none. Reading takes it away
 
-// ---- counters ----
+// fk_error keeps the text for aclGetRecentErrMsg of this thread and returns the code.
+int32_t fk_error(int32_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// fk_violation is fk_error for what a program must never do: it is printed and counted, too.
+int32_t fk_violation(int32_t code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 typedef struct fk_counters {
 	int64_t calls[FK_FUNCTION_TOTAL];
-	int64_t violations, leaked_executors;
+	int64_t violations, leaked_executors, injected, pageable_copies, tasks, threads, device_threads[FK_DEVICES];
 	int64_t device_blocks, device_bytes, host_blocks, host_bytes, streams, events, contexts, comms;
 	int64_t tensors, scalars, arrays, lists, executors, repeatable, graphs;
-	int64_t threads, tasks;
-	char first_violation[512];
+	char first_violation[FK_WHY];
 } fk_counters;
 
 extern fk_counters fk_count;
+void fk_save(void); // stats.c: writes the statistics to their file
 
-// ---- memory ----
+// ---- handle.c: a handle is an address that is mapped nowhere and never used again, so that a stale one is always found ----
+enum fk_kind { K_NONE, K_CONTEXT, K_STREAM, K_EVENT, K_GRAPH, K_TENSOR, K_SCALAR, K_ARRAY, K_TENSORS, K_SCALARS, K_EXECUTOR, K_COMM };
+
+void *fk_handle(enum fk_kind kind, void *object);
+void *fk_object(const void *handle, enum fk_kind kind); // NULL if it is not a live handle of that kind
+const char *fk_handle_is(const void *handle);           // words for a message: "a tensor that was destroyed"
+void fk_handle_end(const void *handle);
+
+// ---- memory.c ----
 enum fk_place { FK_UNKNOWN, FK_DEVICE, FK_PINNED, FK_FREED };
 
 typedef struct fk_block {
 	uintptr_t addr; // what the program sees; not mapped if it is device memory
 	size_t bytes, mapped;
-	char *mem; // where the bytes are
-	enum fk_place place;
+	char *mem, *region; // where the bytes are; region has the guard zones, too
+	enum fk_place place, was;
 	int device;
+	bool touched; // since the guard zones were looked at
+	struct fk_block *older; // in the quarantine
 } fk_block;
 
-// fk_find returns the block that holds an address, or NULL. Lock held.
-fk_block *fk_find(const void *p);
-// fk_reach returns host memory for a range of device memory; NULL and a text if it is not wholly inside one live block of the device. Lock held.
-char *fk_reach(int device, const void *p, size_t bytes, char *err, size_t n);
-void fk_guards(int device); // checks the zones around all blocks of a device. Lock held
-bool fk_take(int device, int64_t bytes); // charges memory that has no address (HCCL's buffers); false: none left. Lock held
+fk_block *fk_find(const void *p); // the block that holds an address, or NULL
+// fk_reach returns host memory for a range of device memory; NULL and a text if it is not wholly inside one live block of the device.
+char *fk_reach(int device, const void *p, int64_t bytes, char *err, size_t n);
+void fk_guards(int device);              // checks the zones around all blocks that were touched
+bool fk_take(int device, int64_t bytes); // charges memory that has no address (HCCL's buffers); false: none left
 void fk_give(int device, int64_t bytes);
+int64_t fk_memory_used(int device);
 
-// ---- devices, contexts ----
+// ---- context.c ----
 typedef struct fk_context {
-	uint32_t magic;
+	void *handle;
 	int device;
 	bool primary;
 	int32_t dead; // code that every call returns
-	char why[400];
+	char why[FK_WHY];
 	int64_t options[16];
+	bool option_set[16];
 	struct fk_stream *stream; // the default one
-	int refs;
 } fk_context;
 
-fk_context *fk_context_here(void); // of this thread, or NULL. Lock held
-// fk_need returns the thread's context, or NULL and the code to return. Lock held.
-fk_context *fk_need(int32_t *code);
+typedef struct fk_device {
+	int refs; // SetDevice minus ResetDevice
+	fk_context *primary;
+	int sat_mode;
+	int overflow; // values that saturated
+	int64_t used;
+	bool peers[FK_DEVICES];
+} fk_device;
 
-// ---- streams ----
+extern fk_device fk_devices[FK_DEVICES];
+extern bool fk_initialised;
+extern int64_t fk_options[16];
+extern int32_t fk_wait_timeout; // s
+
+fk_context *fk_need(int32_t *code);  // the thread's context, or NULL and the code to return
+fk_context *fk_alive(int32_t *code); // the same, but a context that is dead is none
+bool fk_deterministic(const fk_context *c);
+void fk_die(fk_context *c, int32_t code, const char *why);
+
+// ---- stream.c ----
 typedef struct fk_task {
 	struct fk_task *next;
 	const char *name;
-	int32_t (*run)(struct fk_task *); // without lock; returns a runtime code
+	int32_t (*run)(struct fk_task *); // without lock; returns a runtime code and writes why
 	void (*free)(struct fk_task *);
-	bool always;    // runs on a stream that failed, too: events
+	bool always;   // it runs on a stream that failed, too: events
+	bool replayed; // it runs as part of a graph
 	int32_t inject; // code that it fails with
-	bool replayed;  // it belongs to a graph and is not freed after it ran
 	struct fk_stream *stream;
-	char why[400]; // text of the error
+	char why[FK_WHY];
 } fk_task;
 
 typedef struct fk_stream {
-	uint32_t magic;
+	void *handle;
 	fk_context *ctx;
 	fk_task *head, *tail;
 	uint64_t issued, done;
-	bool busy, quit, stop_on_failure, aborted;
+	bool quit, stop_on_failure, aborted;
 	int32_t error; // for the next synchronisation
-	char why[400];
+	char why[FK_WHY];
 	struct fk_graph *capture;
 	pthread_t thread;
 	pthread_cond_t wake;
 	struct fk_stream *next;
-	int id;
-	uint64_t reporter; // thread that subscribed to its callbacks
+	uint64_t reporter; // thread that runs its callbacks
 } fk_stream;
 
-// fk_stream_of checks a handle (NULL: the default stream) against the thread's context. Lock held.
-fk_stream *fk_stream_of(void *handle, int32_t *code);
-// fk_enqueue gives a task to a stream; the task is the stream's from then on. Lock held.
-void fk_enqueue(fk_stream *s, fk_task *t);
-// fk_drain waits for all that was issued. until as in fk_wait. Lock held. False: the time is over.
-bool fk_drain(fk_stream *s, int64_t until);
-int32_t fk_pending(fk_stream *s); // the error to be reported by a synchronisation, with its text. Lock held
-bool fk_stream_dropped(fk_stream *s); // a task that waits should give up. Lock held
 extern fk_stream *fk_streams;
-void *fk_zalloc(size_t n);
+fk_stream *fk_stream_new(fk_context *c, int32_t *code);
+void fk_stream_end(fk_stream *s, bool force);
+fk_stream *fk_stream_of(const void *handle, int32_t *code); // NULL: the default stream. NULL and the code to return if it cannot be used here
+void fk_enqueue(fk_stream *s, fk_task *t);                  // the task belongs to the stream from then on
+bool fk_drain(fk_stream *s, uint64_t ticket, int64_t until); // waits until so many tasks ended; false: the time is over
+int32_t fk_pending(fk_stream *s);                           // the error that a synchronisation reports
+bool fk_dropped(const fk_stream *s);                        // a task that waits shall give up
+int32_t fk_run_task(fk_task *t);                            // with its delay. Lock not held
+void fk_task_end(fk_task *t);
 
-// ---- nnopbase ----
-void fk_tensor_gone(void *tensor); // a repeatable executor may need it
+// ---- event.c, capture.c ----
+typedef struct fk_event {
+	void *handle;
+	fk_context *ctx;
+	uint32_t flags;
+	uint64_t recorded, done; // numbers of records
+	int64_t time;
+	int refs; // tasks
+	bool destroyed;
+	struct fk_graph *graph; // it was recorded in
+} fk_event;
+
+bool fk_captures(fk_stream *s, fk_task *t); // puts a task into the graph that the stream records, if it does
+
+// ---- objects.c, executor.c ----
+typedef struct fk_held { // begins every object of nnopbase
+	void *handle;
+	int needed; // by repeatable executors
+	void *owner; // the list that it belongs to
+} fk_held;
+
+typedef struct fk_tensor {
+	fk_held held;
+	ft t;
+} fk_tensor;
+
+typedef struct fk_scalar {
+	fk_held held;
+	fscalar s;
+} fk_scalar;
+
+typedef struct fk_array {
+	fk_held held;
+	int code; // C_IA, C_FA, C_BA
+	farray a;
+} fk_array;
+
+typedef struct fk_list { // of tensors or scalars
+	fk_held held;
+	int64_t n;
+	void **items; // handles
+} fk_list;
+
+// fk_binding is the arguments of an executor: copies of what the caller gave. A launch holds it while it runs.
+typedef struct fk_binding {
+	int refs;
+	fcall call; // tensors have device addresses
+	struct fk_binding *parent; // shares all but the tensors with this one
+	int tensors, scalars, arrays, lists, slists;
+	ft *t; // all tensors, those of lists, too
+	fscalar *s;
+	farray *a;
+	flist *l;
+	fslist *sl;
+	void **pointers;
+	char *bytes;
+	void *memory; // what the above lies in
+} fk_binding;
+
+typedef struct fk_executor {
+	void *handle;
+	int op, device;
+	fk_context *ctx;
+	bool repeatable, used;
+	pthread_t thread;
+	uint64_t number;
+	int64_t workspace;
+	fk_binding *b;
+	int held; // number of handles below
+	void *holds[FAKE_ARGS];
+} fk_executor;
+
+fk_binding *fk_bind(const fk_desc *d, const fk_raw *raw, int32_t *code, char *err, size_t n);
+fk_binding *fk_binding_copy(const fk_desc *d, fk_binding *b);
+void *fk_call_on(const fk_desc *d, const fk_binding *b, ft *t, fcall *call);
+void fk_unbind(fk_binding *b);
+int32_t fk_launch(fk_executor *e, fk_stream *s, void *workspace); // launch.c. Lock held
 
 #endif
