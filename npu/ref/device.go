@@ -7,33 +7,40 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/gotrain/gotrain/npu"
 )
 
 func init() { npu.Register("ref", 0, Open) }
 
-const alignment = 64
-
 // device is the family "ref".
 type device struct {
 	threads int
 	half    bool // lists F16
+	memory  memoryMode
 	opened  time.Time
 
 	mu      sync.Mutex
 	closed  bool
 	streams map[*stream]bool
+	locked  []*buffer // memory from AllocHost
 }
 
-var _ npu.Device = (*device)(nil)
+var (
+	_ npu.Device        = (*device)(nil)
+	_ npu.HostAllocator = (*device)(nil)
+)
 
 // Open opens the plain-Go device. Options.Threads limits the goroutines of a kernel; CPUs is ignored. With
-// Extra["f16"] = "true" it lists F16 among the types of activations, as accelerators do.
+// Extra["f16"] = "true" it lists F16 among the types of activations, as accelerators do. Extra["memory"] is "host" (the default), "separate" or "strict":
+// see the package's documentation.
 func Open(o npu.Options) (npu.Device, error) {
 	if o.Threads < 0 || o.Share < 0 {
 		return nil, fmt.Errorf("ref: open: negative number: %d threads, shared by %d ranks", o.Threads, o.Share)
+	}
+	memory, err := parseMemory(o.Extra["memory"])
+	if err != nil {
+		return nil, err
 	}
 	n := o.Threads
 	if n == 0 {
@@ -41,12 +48,11 @@ func Open(o npu.Options) (npu.Device, error) {
 	}
 	half := false
 	if v, set := o.Extra["f16"]; set {
-		var err error
 		if half, err = strconv.ParseBool(v); err != nil {
 			return nil, fmt.Errorf("ref: open: option f16 is %q, must be true or false", v)
 		}
 	}
-	return &device{threads: n, half: half, opened: time.Now(), streams: map[*stream]bool{}}, nil
+	return &device{threads: n, half: half, memory: memory, opened: time.Now(), streams: map[*stream]bool{}}, nil
 }
 
 func (d *device) Info() npu.Info {
@@ -60,6 +66,8 @@ func (d *device) Info() npu.Info {
 		Detail:  fmt.Sprintf("plain Go with float64 accumulation, %d threads", d.threads),
 		Threads: d.threads,
 		Compute: compute,
+
+		Separate: d.memory != hostMemory,
 	}
 }
 
@@ -72,33 +80,6 @@ func (d *device) alive() error {
 		return errClosed
 	}
 	return nil
-}
-
-// buffer is Go memory.
-type buffer struct{ mem []byte }
-
-func (b *buffer) Bytes() int64 { return int64(len(b.mem)) }
-func (b *buffer) Host() []byte { return b.mem }
-func (b *buffer) Free() error  { b.mem = nil; return nil }
-
-func (d *device) Alloc(bytes int64) (b npu.Buffer, err error) {
-	if err := d.alive(); err != nil {
-		return nil, err
-	}
-	defer func() { // make panics on impossible sizes
-		if r := recover(); r != nil {
-			b, err = nil, fmt.Errorf("ref: alloc of %d bytes: %v", bytes, r)
-		}
-	}()
-	if bytes < 0 {
-		return nil, fmt.Errorf("ref: alloc of %d bytes", bytes)
-	}
-	mem := make([]byte, bytes+alignment)
-	skip := 0
-	if r := uintptr(unsafe.Pointer(unsafe.SliceData(mem))) % alignment; r != 0 {
-		skip = int(alignment - r)
-	}
-	return &buffer{mem: mem[skip:][:bytes:bytes]}, nil
 }
 
 func (d *device) Has(kind string, attrs npu.Attrs) bool { return Has(kind, attrs) }
@@ -181,25 +162,13 @@ func (k *kernel) Bind(args []npu.Ptr, _ npu.Ptr) (npu.Launch, error) {
 			}
 			continue
 		}
-		mem, err := span(p, d.PlainBytes())
+		mem, err := k.dev.span(p, d.PlainBytes())
 		if err != nil {
 			return nil, fmt.Errorf("ref: %s: bind: argument %d, %s: %w", k.op.Kind, i, d, err)
 		}
 		l.args[i] = mem
 	}
 	return l, nil
-}
-
-// span is n bytes at p.
-func span(p npu.Ptr, n int64) ([]byte, error) {
-	if p.IsNil() {
-		return nil, errors.New("nil pointer")
-	}
-	h := p.Buf.Host()
-	if p.Off < 0 || n < 0 || p.Off > int64(len(h)) || n > int64(len(h))-p.Off {
-		return nil, fmt.Errorf("bytes %d…%d are outside a buffer of %d bytes", p.Off, p.Off+n, len(h))
-	}
-	return h[p.Off : p.Off+n : p.Off+n], nil
 }
 
 // launch is a kernel with its memory.

@@ -5,6 +5,11 @@
 //   - the device family "ref", on which programs run without cgo. It is asynchronous like an accelerator: each stream is a
 //     goroutine with a queue, and errors surface later.
 //
+// As an accelerator would, the device can keep its memory from the host: with npu.Options.Extra["memory"] = "separate", Buffer.Host is nil, and copies are
+// asynchronous from and to memory of npu.AllocHost only (other memory is copied before the call returns). "strict" is for tests: a copy from or to other
+// memory is refused, a stream works only when someone waits for it, and memory is overwritten when it is freed. So a program that reuses host memory
+// before its copy has run computes wrong numbers every time.
+//
 // Only the plain layout exists here: [Device.Choose] returns Plain for everything. Results do not depend on the number of
 // threads: a sum is never split between goroutines.
 //

@@ -1,6 +1,7 @@
 package ref
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ type stream struct {
 	dev  *device
 	born time.Time
 	skip atomic.Bool // see Skip
+	gate *gate       // nil: tasks run as soon as they can
 }
 
 // task is one entry of the queue: a batch, or a function. Tasks marked always run even after an error.
@@ -25,12 +27,17 @@ type task struct {
 	name   string
 	fn     func(failed error) error
 	always bool
+	number uint64 // for the gate
 }
 
 var _ npu.Stream = (*stream)(nil)
 
 func (d *device) NewStream(name string) (npu.Stream, error) {
-	s := &stream{dev: d, born: time.Now(), Worker: queue.New("ref", name, queueLen, func(t task) bool { return t.always })}
+	var late *gate
+	if d.memory == strictMemory {
+		late = newGate()
+	}
+	s := &stream{gate: late, dev: d, born: time.Now(), Worker: queue.New("ref", name, queueLen, func(t task) bool { return t.always })}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -47,7 +54,26 @@ func (d *device) NewStream(name string) (npu.Stream, error) {
 	return s, nil
 }
 
+// post enqueues a task.
+func (s *stream) post(t task) error {
+	t.number = s.gate.post()
+	return s.Post(t)
+}
+
+// Sync waits for all tasks.
+func (s *stream) Sync(ctx context.Context) error {
+	s.gate.releaseAll()
+	return s.Worker.Sync(ctx)
+}
+
+// Close runs what is left.
+func (s *stream) Close() error {
+	s.gate.releaseAll()
+	return s.Worker.Close()
+}
+
 func (s *stream) exec(t task, failed error, profile bool) error {
+	s.gate.pass(t.number)
 	if t.fn != nil {
 		if s.skip.Load() && !t.always {
 			return nil
@@ -76,42 +102,58 @@ func (s *stream) Run(batch []npu.Launch) error {
 			return fmt.Errorf("ref: stream %s: launch %d of %d is of another device (%T)", s.Name(), i, len(batch), l)
 		}
 	}
-	return s.Post(task{name: "kernel", batch: batch})
+	return s.post(task{name: "kernel", batch: batch})
 }
 
 func (s *stream) CopyIn(dst npu.Ptr, src []byte) error {
-	d, err := span(dst, int64(len(src)))
-	if err != nil {
-		return fmt.Errorf("ref: copy in: %w", err)
+	d, err := s.dev.span(dst, int64(len(src)))
+	if err == nil {
+		src, err = s.dev.source(src)
 	}
-	return s.Post(task{name: "copy in", fn: func(error) error { copy(d, src); return nil }})
+	if err != nil {
+		return fmt.Errorf("ref: stream %s: copy in: %w", s.Name(), err)
+	}
+	return s.post(task{name: "copy in", fn: func(error) error { copy(d, src); return nil }})
 }
 
 func (s *stream) CopyOut(dst []byte, src npu.Ptr) error {
-	m, err := span(src, int64(len(dst)))
-	if err != nil {
-		return fmt.Errorf("ref: copy out: %w", err)
+	m, err := s.dev.span(src, int64(len(dst)))
+	wait := s.dev.memory != hostMemory && !s.dev.isLocked(dst)
+	if err == nil && wait && s.dev.memory == strictMemory {
+		err = errUnlocked
 	}
-	return s.Post(task{name: "copy out", fn: func(error) error { copy(dst, m); return nil }})
+	if err != nil {
+		return fmt.Errorf("ref: stream %s: copy out: %w", s.Name(), err)
+	}
+	if err := s.post(task{name: "copy out", fn: func(error) error { copy(dst, m); return nil }}); err != nil || !wait {
+		return err
+	}
+	copied := make(chan struct{})
+	if err := s.post(task{name: "copied", always: true, fn: func(error) error { close(copied); return nil }}); err != nil {
+		return err
+	}
+	s.gate.releaseAll()
+	<-copied // an error of the stream stays pending
+	return nil
 }
 
 func (s *stream) Copy(dst, src npu.Ptr, bytes int64) error {
-	d, err := span(dst, bytes)
+	d, err := s.dev.span(dst, bytes)
 	if err != nil {
-		return fmt.Errorf("ref: copy to: %w", err)
+		return fmt.Errorf("ref: stream %s: copy to: %w", s.Name(), err)
 	}
-	m, err := span(src, bytes)
+	m, err := s.dev.span(src, bytes)
 	if err != nil {
-		return fmt.Errorf("ref: copy from: %w", err)
+		return fmt.Errorf("ref: stream %s: copy from: %w", s.Name(), err)
 	}
-	return s.Post(task{name: "copy", fn: func(error) error { copy(d, m); return nil }})
+	return s.post(task{name: "copy", fn: func(error) error { copy(d, m); return nil }})
 }
 
 func (s *stream) Do(fn func() error) error {
 	if fn == nil {
 		return fmt.Errorf("ref: stream %s: nil host function", s.Name())
 	}
-	return s.Post(task{name: "host function", fn: func(error) error { return fn() }})
+	return s.post(task{name: "host function", fn: func(error) error { return fn() }})
 }
 
 // Skip makes the goroutine skip tasks that change memory.
