@@ -229,6 +229,16 @@ func (p *Program) launch(seg *segment, si int, work npu.Ptr, add bool) error {
 	return nil
 }
 
+// hostStep refuses a step that runs on the host, where a device keeps its memory from the host.
+func (p *Program) hostStep(s *plan.Step) error {
+	info := p.dev.Info()
+	if !info.Separate {
+		return nil
+	}
+	return fmt.Errorf("graph: %s of %q has no kernel and would run on the host, which cannot access the memory of %s\n"+
+		"hint: use operations that have kernels (package graph lists them), or compute this on the host before the batch", s.Op.Attrs.Str("op"), s.Name, info.Name)
+}
+
 // hostCall makes the closure for a step that runs on the host. It needs memory that the host can reach.
 func (p *Program) hostCall(s *plan.Step, add bool) func() error {
 	return func() error {

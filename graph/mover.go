@@ -8,10 +8,11 @@ import (
 )
 
 // Mover carries tensors between the host, in the plain layout, and device memory in whatever layout they live there: for initial
-// weights, checkpoints and export. It works through one staging buffer and waits for each transfer; it is not for the hot path.
+// weights, checkpoints and export. It works through staging memory and waits for each transfer; it is not for the hot path.
 type Mover struct {
 	dev     npu.Device
 	s       npu.Stream
+	copies  *npu.Copier
 	staging npu.Buffer
 	work    npu.Buffer
 	kernels map[string]npu.Kernel
@@ -19,7 +20,7 @@ type Mover struct {
 
 // NewMover makes a mover that enqueues on s.
 func NewMover(dev npu.Device, s npu.Stream) *Mover {
-	return &Mover{dev: dev, s: s, kernels: map[string]npu.Kernel{}}
+	return &Mover{dev: dev, s: s, copies: npu.NewCopier(dev, s), kernels: map[string]npu.Kernel{}}
 }
 
 // In copies src (plain, of d's dtype) to dst, which has desc d.
@@ -28,12 +29,9 @@ func (m *Mover) In(ctx context.Context, dst npu.Ptr, d npu.Desc, src []byte) err
 		return fmt.Errorf("graph: %v takes %d bytes, %d given", d, d.PlainBytes(), len(src))
 	}
 	if d.Layout == npu.Plain {
-		if err := m.s.CopyIn(dst, src); err != nil {
-			return err
-		}
-		return m.s.Sync(ctx)
+		return m.copies.In(ctx, dst, src)
 	}
-	return m.convert(ctx, d.With(npu.Plain), d, func(stage npu.Ptr) error { return m.s.CopyIn(stage, src) }, nil, dst)
+	return m.convert(ctx, d.With(npu.Plain), d, func(stage npu.Ptr) error { return m.copies.In(ctx, stage, src) }, nil, dst)
 }
 
 // Out copies src, which has desc d, to dst in the plain layout.
@@ -42,12 +40,9 @@ func (m *Mover) Out(ctx context.Context, dst []byte, src npu.Ptr, d npu.Desc) er
 		return fmt.Errorf("graph: %v takes %d bytes, %d given", d, d.PlainBytes(), len(dst))
 	}
 	if d.Layout == npu.Plain {
-		if err := m.s.CopyOut(dst, src); err != nil {
-			return err
-		}
-		return m.s.Sync(ctx)
+		return m.copies.Out(ctx, dst, src)
 	}
-	return m.convert(ctx, d, d.With(npu.Plain), nil, func(stage npu.Ptr) error { return m.s.CopyOut(dst, stage) }, src)
+	return m.convert(ctx, d, d.With(npu.Plain), nil, func(stage npu.Ptr) error { return m.copies.Out(ctx, dst, stage) }, src)
 }
 
 // convert runs one layout conversion between the staging buffer and device memory at p.
@@ -104,6 +99,9 @@ func (m *Mover) grow(b npu.Buffer, n int64) (npu.Buffer, error) {
 
 // Close frees the staging memory and the kernels.
 func (m *Mover) Close() error {
+	if err := m.copies.Close(); err != nil {
+		return err
+	}
 	for _, k := range m.kernels {
 		if err := k.Close(); err != nil {
 			return err

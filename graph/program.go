@@ -76,10 +76,13 @@ func CompileGraph(g *plan.Graph, dev npu.Device, o Options) (*Program, error) {
 	for i := range pl.Steps {
 		s := &pl.Steps[i]
 		var k npu.Kernel
-		if s.Host == nil {
-			if k, err = compile(s.Op, s.Name); err != nil {
-				return nil, errors.Join(err, p.Close())
-			}
+		if s.Host != nil {
+			err = p.hostStep(s)
+		} else {
+			k, err = compile(s.Op, s.Name)
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
 		}
 		p.kernels = append(p.kernels, k)
 	}

@@ -16,18 +16,23 @@ const (
 // hyperSlot is a host copy of the hyper vectors on its way to the device. There are several, so that Begin need not wait for the
 // copy of the step before.
 type hyperSlot struct {
-	host []byte
+	host []byte // page-locked, of the optimizer's one allocation
 	sent npu.Event
 	busy bool
 }
 
 func (o *Optimizer) initHyper() error {
+	size := int64(hyperStride * len(o.cfg.Groups))
+	ring, err := o.allocHost("hyper-parameters", size*int64(len(o.hyperRing)))
+	if err != nil {
+		return err
+	}
 	for i := range o.hyperRing {
 		ev, err := o.dev.NewEvent()
 		if err != nil {
 			return fmt.Errorf("optim: %w", err)
 		}
-		o.hyperRing[i] = hyperSlot{host: make([]byte, hyperStride*len(o.cfg.Groups)), sent: ev}
+		o.hyperRing[i] = hyperSlot{host: ring[size*int64(i):][:size:size], sent: ev}
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (o *Optimizer) MeasureSegment(s npu.Stream, i int) error {
 
 // EndMeasure enqueues the copy of the result to the host.
 func (o *Optimizer) EndMeasure(s npu.Stream) error {
-	if err := s.CopyOut(o.normHost[:], o.norm); err != nil {
+	if err := s.CopyOut(o.normHost, o.norm); err != nil {
 		return fmt.Errorf("optim: gradient norm: %w", err)
 	}
 	return nil
@@ -80,7 +80,7 @@ func (o *Optimizer) EndMeasure(s npu.Stream) error {
 func (o *Optimizer) Norm() GradNorm {
 	count := math.Float64frombits(binary.NativeEndian.Uint64(o.normHost[8:]))
 	return GradNorm{
-		SumSq:     math.Float64frombits(binary.NativeEndian.Uint64(o.normHost[:])),
+		SumSq:     math.Float64frombits(binary.NativeEndian.Uint64(o.normHost)),
 		NonFinite: int64(count),
 	}
 }

@@ -26,10 +26,10 @@ type Optimizer struct {
 	hyperRing [4]hyperSlot
 	hyperNext int
 
-	sums      npu.Ptr // LARS: sums of squares, weight then gradient, for each adaptive tensor
-	zeros     []byte  // never written; as long as the longest reset
-	norm      npu.Ptr // f64[2] of Measure
-	normHost  [16]byte
+	sums      npu.Ptr        // LARS: sums of squares, weight then gradient, for each adaptive tensor
+	zeros     []byte         // never written; as long as the longest reset; page-locked
+	norm      npu.Ptr        // f64[2] of Measure
+	normHost  []byte         // its copy, 16 bytes; page-locked
 	measures  [][]npu.Launch // per segment
 	stateSize int64
 }
@@ -92,8 +92,13 @@ func (o *Optimizer) allocate() error {
 		adaptive += s.nSums
 		longest = max(longest, 32*s.nSums)
 	}
-	o.zeros = make([]byte, longest)
 	var err error
+	if o.zeros, err = o.allocHost("zeros", int64(longest)); err != nil {
+		return err
+	}
+	if o.normHost, err = o.allocHost("gradient norm", 16); err != nil {
+		return err
+	}
 	if o.norm, err = o.alloc("gradient norm", 16); err != nil {
 		return err
 	}
@@ -119,6 +124,16 @@ func (o *Optimizer) alloc(what string, bytes int64) (npu.Ptr, error) {
 	}
 	o.bufs = append(o.bufs, b)
 	return npu.Ptr{Buf: b}, nil
+}
+
+// allocHost allocates host memory that copies may use at any time.
+func (o *Optimizer) allocHost(what string, bytes int64) ([]byte, error) {
+	b, err := npu.AllocHost(o.dev, bytes)
+	if err != nil {
+		return nil, fmt.Errorf("optim: allocate %s: %w", what, err)
+	}
+	o.bufs = append(o.bufs, b)
+	return b.Host(), nil
 }
 
 // Segments is the number of segments.

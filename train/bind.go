@@ -42,7 +42,7 @@ func (t *Trainer) bind() error {
 	if err := t.train.prog.Bind(mem); err != nil {
 		return err
 	}
-	if err := t.train.wire(t.dev, t.cfg.Data.Fields(), t.cfg.Accumulate); err != nil {
+	if err := t.train.wire(t.dev, &t.pinned, t.cfg.Data.Fields(), t.cfg.Accumulate); err != nil {
 		return err
 	}
 	if t.eval != nil {
@@ -59,10 +59,15 @@ func (t *Trainer) bind() error {
 		if err := t.eval.prog.Bind(mem); err != nil {
 			return err
 		}
-		if err := t.eval.wire(t.dev, t.cfg.Eval.Fields(), 1); err != nil {
+		if err := t.eval.wire(t.dev, &t.pinned, t.cfg.Eval.Fields(), 1); err != nil {
 			return err
 		}
 	}
+	numbers, err := t.pinned.alloc(8 * int64(1+t.cfg.Accumulate))
+	if err != nil {
+		return err
+	}
+	t.hostScale, t.hostSeed = numbers[:4], numbers[8:]
 	return t.openOptimizer(bytes)
 }
 

@@ -73,6 +73,7 @@ func (t *Trainer) Close() error {
 	if t.scratch != nil {
 		add(t.scratch.Free)
 	}
+	add(t.pinned.close)
 	if t.stream != nil {
 		add(t.stream.Close)
 	}

@@ -2,8 +2,9 @@ package train
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
-	"unsafe"
+	"math"
 
 	"github.com/gotrain/gotrain/graph"
 )
@@ -73,23 +74,19 @@ const maxHeld = 2
 func (t *Trainer) scalars(m int) error {
 	if m == 0 && !t.train.scale.IsNil() { // set once per step, because the copy may still be pending in the next micro-batch
 		// The loss is a sum; dividing by the usual count keeps gradients at their customary scale. The exact count is applied at the end.
-		t.hostScale[0] = float32(t.scaler.Scale() / t.usualCount())
-		if err := t.stream.CopyIn(t.train.scale, bytesOf(&t.hostScale[0])); err != nil {
+		binary.NativeEndian.PutUint32(t.hostScale, math.Float32bits(float32(t.scaler.Scale()/t.usualCount())))
+		if err := t.stream.CopyIn(t.train.scale, t.hostScale); err != nil {
 			return err
 		}
 	}
 	if t.train.seed.IsNil() {
 		return nil
 	}
-	for len(t.hostSeed) <= m {
-		t.hostSeed = append(t.hostSeed, new(int64))
-	}
 	// Depends on position only: a resumed run drops the same elements, and ranks drop different ones.
-	*t.hostSeed[m] = int64(mix(t.cfg.Seed, uint64(t.step), uint64(m*t.comm.Size()+t.comm.Rank())))
-	return t.stream.CopyIn(t.train.seed, bytesOf(t.hostSeed[m]))
+	seed := t.hostSeed[8*m:][:8]
+	binary.NativeEndian.PutUint64(seed, mix(t.cfg.Seed, uint64(t.step), uint64(m*t.comm.Size()+t.comm.Rank())))
+	return t.stream.CopyIn(t.train.seed, seed)
 }
-
-func bytesOf[T any](p *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(p)), unsafe.Sizeof(*p)) }
 
 // mix hashes three numbers (splitmix64).
 func mix(a, b, c uint64) uint64 {

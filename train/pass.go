@@ -21,7 +21,7 @@ type pass struct {
 	scale  npu.Ptr        // the loss scale, nil if unused
 	seed   npu.Ptr        // the dropout seed, nil if unused
 	out    []outPtr       // loss, count (if counted), metrics
-	host   []byte         // room for one copy of the outputs per micro-batch, 8 bytes each
+	host   []byte         // room for one copy of the outputs per micro-batch, 8 bytes each; page-locked
 	bounds []*graph.Bound // by field: its allowed values; nil: any
 	ready  npu.Event      // outputs have reached the host
 }
@@ -47,7 +47,7 @@ func newPass(net *network, prog *graph.Program, rows int) *pass {
 }
 
 // wire looks up the memory of inputs and outputs, once the program is bound.
-func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
+func (p *pass) wire(dev npu.Device, locked *pinned, fields []data.Field, micro int) (err error) {
 	read := false
 	for _, f := range fields {
 		at, _, ok := p.prog.Input(f.Name)
@@ -71,8 +71,9 @@ func (p *pass) wire(dev npu.Device, fields []data.Field, micro int) error {
 		}
 		p.out = append(p.out, outPtr{at, d.DType})
 	}
-	p.host = make([]byte, micro*len(p.out)*8)
-	var err error
+	if p.host, err = locked.alloc(int64(micro * len(p.out) * 8)); err != nil {
+		return err
+	}
 	p.ready, err = dev.NewEvent()
 	return err
 }

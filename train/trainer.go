@@ -87,8 +87,9 @@ type Trainer struct {
 	quiesce    time.Duration  // how long Close waits for the device
 	within     func(at stage) // test hook, called within a step
 	holdAfter  time.Duration  // the constant, except in tests
-	hostScale  [1]float32     // what is being copied to the device
-	hostSeed   []*int64
+	pinned     pinned
+	hostScale  []byte // the loss scale, f32, on its way to the device
+	hostSeed   []byte // the dropout seed, i64, of each micro-batch
 	hostTensor []byte // one tensor being written to a file
 }
 
@@ -196,6 +197,7 @@ func (t *Trainer) openDevice() (err error) {
 	if err != nil {
 		return err
 	}
+	t.pinned.dev = t.dev
 	if err := computesIn(t.dev.Info(), t.cfg.Compute); err != nil {
 		return err
 	}
@@ -228,7 +230,7 @@ func (t *Trainer) openData() error {
 	var err error
 	t.loader, err = data.NewLoader(c.Data, data.Options{
 		Batch: c.Batch, Rank: t.comm.Rank(), World: t.comm.Size(), Seed: c.Seed, Shuffle: !c.NoShuffle, Tail: c.Tail,
-		Workers: c.Workers, Prefetch: 2, SkipBad: c.SkipBad, OnSkip: t.skipped,
+		Workers: c.Workers, Prefetch: 2, SkipBad: c.SkipBad, OnSkip: t.skipped, Alloc: t.pinned.alloc,
 	})
 	if err != nil {
 		return err
@@ -251,7 +253,7 @@ func (t *Trainer) openHeld() (err error) {
 	}
 	t.held, err = data.NewLoader(c.Eval, data.Options{
 		Batch: c.EvalBatch, Rank: t.comm.Rank(), World: t.comm.Size(), Tail: data.Short, Epochs: 1,
-		Workers: c.Workers, Prefetch: 1, SkipBad: c.SkipBad, OnSkip: t.skipped,
+		Workers: c.Workers, Prefetch: 1, SkipBad: c.SkipBad, OnSkip: t.skipped, Alloc: t.pinned.alloc,
 	})
 	return err
 }

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,20 +70,31 @@ func view[T float32 | int32 | int64](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b))/size)
 }
 
-// newBatch allocates the memory of a batch and divides it into rows.
-func newBatch(fields []Field, size int, free chan<- *Batch, held *atomic.Int64) *Batch {
+// newBatch allocates the memory of a batch and divides it into rows. alloc may be nil.
+func newBatch(fields []Field, size int, alloc func(int64) ([]byte, error), free chan<- *Batch, held *atomic.Int64) (*Batch, error) {
+	if alloc == nil {
+		alloc = words
+	}
 	b := &Batch{Indices: make([]int, size), free: free, held: held, ready: make(chan struct{}, 1)}
 	b.rows = make([][][]byte, size)
 	for _, f := range fields {
 		n := f.Bytes()
-		words := make([]uint64, (n*size+7)/8) // words, so that every element type is aligned
-		mem := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n*size)
+		mem, err := alloc(int64(n * size))
+		if err != nil {
+			return nil, fmt.Errorf("data: memory for field %q of a batch of %d: %w", f.Name, size, err)
+		}
 		b.Fields = append(b.Fields, mem)
 		for r := range b.rows {
 			b.rows[r] = append(b.rows[r], mem[r*n:(r+1)*n:(r+1)*n])
 		}
 	}
-	return b
+	return b, nil
+}
+
+// words is ordinary memory in which every element type is aligned.
+func words(n int64) ([]byte, error) {
+	w := make([]uint64, (n+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(w))), n), nil
 }
 
 // fail keeps the error of the lowest row, so that the reported error does not depend on timing.

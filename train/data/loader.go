@@ -30,6 +30,10 @@ type Options struct {
 	// consumer waits, that is all of it. 0 means 10, negative leaves the priority unchanged.
 	Nice int
 
+	// Alloc returns zeroed memory for a field of a batch, aligned to 8 bytes, such as page-locked memory of a device; nil: ordinary memory. Its owner
+	// frees it after Close, and after the last batch was released.
+	Alloc func(bytes int64) ([]byte, error)
+
 	// SkipBad is the number of distinct samples that may fail before the loader does. 0: the first failure is an error. With Tail Short a
 	// skipped sample leaves its batch shorter; otherwise the next good sample in order replaces it, so that batches stay full.
 	SkipBad int
@@ -97,7 +101,10 @@ func NewLoader(src Source, o Options) (*Loader, error) {
 	l.at = l.smp.Normal(o.From)
 	l.free = make(chan *Batch, o.Prefetch+1)
 	for range o.Prefetch + 1 {
-		b := newBatch(l.fields, o.Batch, l.free, &l.held)
+		b, err := newBatch(l.fields, o.Batch, o.Alloc, l.free, &l.held)
+		if err != nil {
+			return nil, err
+		}
 		l.all = append(l.all, b)
 		l.free <- b
 	}

@@ -20,12 +20,13 @@ type Weights interface {
 
 // Options configure a Generator. The comment of a field gives its default after the last semicolon.
 type Options struct {
-	Device  string    // device family; "": cpu if it can be opened, else ref with a warning
-	Threads int       // compute threads; 0: all cores of this process
-	Compute npu.DType // of activations and weights: F32 or BF16, which halves the memory traffic; F32
-	Texts   int       // texts generated at the same time; 1
-	Room    int       // maximum tokens of a text, prompt included; the model's context
-	Chunk   int       // tokens of each prompt to read at a time; 64
+	Device  string            // device family; "": cpu if it can be opened, else ref with a warning
+	Threads int               // compute threads; 0: all cores of this process
+	Extra   map[string]string // options of the device
+	Compute npu.DType         // of activations and weights: F32 or BF16, which halves the memory traffic; F32
+	Texts   int               // texts generated at the same time; 1
+	Room    int               // maximum tokens of a text, prompt included; the model's context
+	Chunk   int               // tokens of each prompt to read at a time; 64
 }
 
 // Generator is a model on a device. It may be used by one goroutine at a time.
@@ -105,7 +106,7 @@ func (g *Generator) open(w Weights) (err error) {
 }
 
 func openDevice(o Options) (npu.Device, error) {
-	n := npu.Options{Threads: o.Threads}
+	n := npu.Options{Threads: o.Threads, Extra: o.Extra}
 	if o.Device != "" {
 		return npu.Open(o.Device, n)
 	}

@@ -2,7 +2,9 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models/llama"
@@ -17,6 +19,7 @@ type program struct {
 	inTokens, inPos, end npu.Ptr
 	out                  npu.Ptr
 	host                 []float32 // logits [texts V]
+	// All four slices are page-locked.
 }
 
 func (g *Generator) compile(width int, layouts map[string]npu.Layout) (*program, error) {
@@ -28,9 +31,29 @@ func (g *Generator) compile(width int, layouts map[string]npu.Layout) (*program,
 	if err != nil {
 		return nil, err
 	}
-	return &program{
-		prog: prog, width: width, tokens: make([]int32, n*width), pos: make([]int32, n*width), last: make([]int32, n), host: make([]float32, n*g.config.Vocab),
-	}, nil
+	p := &program{prog: prog, width: width}
+	for _, s := range []struct {
+		to *[]int32
+		n  int
+	}{{&p.tokens, n * width}, {&p.pos, n * width}, {&p.last, n}} {
+		if *s.to, err = hostOf[int32](g, s.n); err != nil {
+			return nil, errors.Join(err, prog.Close())
+		}
+	}
+	if p.host, err = hostOf[float32](g, n*g.config.Vocab); err != nil {
+		return nil, errors.Join(err, prog.Close())
+	}
+	return p, nil
+}
+
+// hostOf returns n elements of host memory that the device copies asynchronously.
+func hostOf[T float32 | int32](g *Generator, n int) ([]T, error) {
+	b, err := npu.AllocHost(g.dev, int64(4*n))
+	if err != nil {
+		return nil, fmt.Errorf("generate: %w", err)
+	}
+	g.bufs = append(g.bufs, b)
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b.Host()))), n), nil
 }
 
 func (p *program) bind(mem graph.Memory) error {
