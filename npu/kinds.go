@@ -4,6 +4,12 @@ package npu
 // layout. "act" is the dtype of activations (F32, BF16 or F16); other floats are F32. Accumulation inside a
 // kernel is at least float32. "…" marks optional trailing inputs, indicated by the attribute in brackets.
 //
+// A kernel that is composed of several may round to act between them, where its result is act.
+//
+// What only the gradient of the same kind reads (maxpool's idx, batchnorm's rstd, attention's lse) may be kept in a device's own form, with a layout of its
+// own. Labels, ids and positions out of range are an error, but a device that cannot look (Info.Unchecked) leaves the result undefined; it must
+// not touch memory of others.
+//
 // Aliasing: "inplace a→y" means output y may be bound to the place of input a.
 const (
 	// Conv2D: x act[N C H W], w act[O C/g KH KW], (b f32[O] if bias) → y act[N O OH OW].
@@ -20,7 +26,7 @@ const (
 
 	// BatchNorm (training, Ioffe and Szegedy arXiv 1502.03167): x act[N C H W] or [N C], gamma f32[C], beta f32[C], run_mean f32[C], run_var f32[C],
 	// (res act like x if add) → y act like x, mean f32[C], rstd f32[C], run_mean', run_var' (inplace 3→3, 4→4: the plan always binds them in place).
-	// y = relu?(gamma*(x-mean)*rstd + beta + res?). Biased variance normalises; the running variance is updated with the unbiased one:
+	// y = relu?(gamma*(x-mean)*rstd + beta + res?), rstd = 1/√(variance + eps). Biased variance normalises; the running variance is updated with the unbiased one:
 	// run = (1-momentum)*run + momentum*batch. Attrs: eps, momentum float64, relu, add bool.
 	BatchNorm = "batchnorm"
 	// BatchNormInfer: x, gamma, beta, mean f32[C], var f32[C], (res if add) → y. Attrs: eps, relu, add. inplace x→y.
@@ -72,7 +78,8 @@ const (
 	TopK = "topk"
 
 	// Dropout: x act, seed i64[] → y = x*m/(1-p). Also its own gradient. Attrs: p float64, id int (distinguishes layers). inplace.
-	// m[i]: z = seed ^ (id+1)*0xD1342543DE82EF95; z += (i+1)*0x9E3779B97F4A7C15; splitmix64 finaliser; keep iff (z>>40)*2^-24 >= p; i in plain order.
+	// m[i] of devices that run on the host: z = seed ^ (id+1)*0xD1342543DE82EF95; z += (i+1)*0x9E3779B97F4A7C15; splitmix64 finaliser; keep iff (z>>40)*2^-24
+	// >= p; i in plain order. An accelerator may have bits of its own, if they are a function of seed, id, number of elements and i.
 	Dropout = "dropout"
 
 	// Transpose: x → y. Attr perm []int. Concat: x0, x1, … → y. Attr axis. Slice: x → y. Attrs begin, end []int.

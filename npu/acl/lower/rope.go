@@ -145,11 +145,11 @@ func (b *builder) angles(x []int64, width int64) angles {
 // stretch is the number of rows of the tables of anglesAt; positions are below its square.
 const stretch = 1024
 
-// anglesAt are those of positions that are data. Where the op says how large they are (max_pos), rows of a table. Otherwise the position is split into
-// stretch·q + r, and the angles of both parts are added: cos(a+b) = cos a·cos b - sin a·sin b, sin(a+b) = sin a·cos b + cos a·sin b. Positions
-// outside are moved to the nearest inside, because an index outside of a table is undefined.
+// anglesAt are those of positions that are data, which generation has. A position is split into stretch·q + r, and the angles of both parts are added:
+// cos(a+b) = cos a·cos b - sin a·sin b, sin(a+b) = sin a·cos b + cos a·sin b. Positions outside are moved to the nearest inside, because an index outside
+// of a table is undefined.
 func (b *builder) anglesAt(pos Tensor, x []int64, width int64) angles {
-	n, d, most := pos.Elems(), x[3], int64(b.op.Attrs.Int("max_pos", 0))
+	n, d := pos.Elems(), x[3]
 	shape := []int64{x[0], x[1], 1, width}
 	rows := func(table, at Tensor) Tensor {
 		t := b.temp(Float32, n, width)
@@ -157,10 +157,6 @@ func (b *builder) anglesAt(pos Tensor, x []int64, width int64) angles {
 		return t.reshape(shape...)
 	}
 	safe := b.temp(Int32, n)
-	if most > 0 {
-		b.call("Clamp", pos, integer(Int32, 0), integer(Int32, int(most-1)), safe)
-		return angles{rows(b.table(false, most, 1, d, width), safe), rows(b.table(true, most, 1, d, width), safe)}
-	}
 	b.call("Clamp", pos, integer(Int32, 0), integer(Int32, stretch*stretch-1), safe)
 	f, g, q, r := b.temp(Float32, n), b.temp(Float32, n), b.temp(Int32, n), b.temp(Int32, n)
 	b.call("Cast", safe, Float32, f)
