@@ -24,10 +24,10 @@ bench-llama: ## the same for Llamas: training steps, and generation against memo
 	go run ./bench/compare -what llama,generate -shape stories15M,d512
 
 golden: ## rewrite golden files; look at the difference before committing it
-	go test ./recipes ./cmd/gotrain ./internal/notices -update
+	go test ./recipes ./cmd/gotrain ./internal/notices ./npu/acl/lower -update
 
 docs: ## regenerate documentation from code
-	go generate ./recipes
+	go generate ./recipes ./npu/acl/lower
 
 fuzz: ## every fuzz target for 10 minutes, one after the other
 	bash scripts/fuzz.sh

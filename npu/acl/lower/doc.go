@@ -17,3 +17,5 @@
 // An output may share memory with an input where npu's kinds allow it, and a program is right in both cases. Where that takes different calls, Call.If
 // says which calls belong to which case. An output that the caller does not want, where npu's kinds allow that, takes its memory from Program.Spare.
 package lower
+
+//go:generate go test . -run "TestDocument|TestPrograms" -update

@@ -134,3 +134,16 @@ var dtypeNames = map[DType]string{
 
 // String returns the short name, such as "bf16".
 func (t DType) String() string { return dtypeNames[t] }
+
+// Holds reports whether the call belongs to a launch that is bound so that same tells which memory is the same.
+func (c Call) Holds(same func(a, b Ref) bool) bool {
+	if c.If == nil {
+		return true
+	}
+	for _, o := range c.If.Others {
+		if same(c.If.Mem, o) {
+			return c.If.Shared
+		}
+	}
+	return !c.If.Shared
+}
