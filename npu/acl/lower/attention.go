@@ -15,7 +15,7 @@ const (
 
 var attentionRules = map[string]rule{
 	npu.Attention: {
-		lower: lowerAttention, needs: []string{"FlashAttentionScore"},
+		lower: lowerAttention, needs: []string{"FlashAttentionScore"}, nils: []int{1},
 		choose: func(op *npu.Op, _ Caps) {
 			if len(op.Out) > 1 {
 				op.Out[1].Layout = Lanes
@@ -23,7 +23,7 @@ var attentionRules = map[string]rule{
 		},
 	},
 	npu.AttentionBwd: {
-		lower: lowerAttentionBwd, needs: []string{"FlashAttentionScoreGrad"}, spare: true,
+		lower: lowerAttentionBwd, needs: []string{"FlashAttentionScoreGrad"},
 		choose: func(op *npu.Op, _ Caps) { op.In[5].Layout = Lanes },
 	},
 }

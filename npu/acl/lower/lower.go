@@ -18,8 +18,8 @@ type rule struct {
 	// choose changes the layouts of the op, all plain before; nil: plain for all.
 	choose func(op *npu.Op, c Caps)
 	any    bool // layouts stay as they are
-	// spare: output 0 may be nil too.
-	spare bool
+	// nils are the outputs that may be bound to nil.
+	nils []int
 }
 
 // rules is the table of all kinds; init fills it from the tables of the families.
@@ -103,9 +103,9 @@ func Lower(op npu.Op, c Caps) (p *Program, err error) {
 	b := &builder{op: op, caps: c, keys: map[string]int{}}
 	b.p.Kind = op.Kind
 	b.p.Spare = make([]TempMem, len(op.Out))
-	for i, d := range op.Out {
-		if i > 0 || r.spare {
-			n, err := Bytes(d)
+	for _, i := range r.nils {
+		if i < len(op.Out) {
+			n, err := Bytes(op.Out[i])
 			if err != nil {
 				return nil, err
 			}

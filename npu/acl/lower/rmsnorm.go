@@ -3,8 +3,8 @@ package lower
 import "github.com/gotrain/gotrain/npu"
 
 var rmsNormRules = map[string]rule{
-	npu.RMSNorm:    {lower: lowerRMSNorm, needs: []string{"RmsNorm"}},
-	npu.RMSNormBwd: {lower: lowerRMSNormBwd, needs: []string{"RmsNormGrad"}, spare: true},
+	npu.RMSNorm:    {lower: lowerRMSNorm, needs: []string{"RmsNorm"}, nils: []int{1}},
+	npu.RMSNormBwd: {lower: lowerRMSNormBwd, needs: []string{"RmsNormGrad"}},
 }
 
 // rows is […, D] as [rows D].

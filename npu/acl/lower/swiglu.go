@@ -4,7 +4,7 @@ import "github.com/gotrain/gotrain/npu"
 
 var swiGLURules = map[string]rule{
 	npu.SwiGLU:    {lower: lowerSwiGLU},
-	npu.SwiGLUBwd: {lower: lowerSwiGLUBwd, spare: true},
+	npu.SwiGLUBwd: {lower: lowerSwiGLUBwd},
 }
 
 // lowerSwiGLU: the fused SwiGlu takes gate and up as one tensor; they rarely are.
