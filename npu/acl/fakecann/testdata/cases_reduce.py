@@ -1,0 +1,35 @@
+from cases import *
+
+for d in FLOATS:
+    x = rnd(3, 4, 5, 2, d=d)
+    for keep in (False, True):
+        for axes in ([1], [0, -2], [0, 1, 2, 3]):
+            case("ReduceSum", T(x), I(*axes), i(keep), dt(d), O(D(x).sum(axes, keep), d))
+            case("Mean", T(x), I(*axes), i(keep), dt(d), O(D(x).mean(axes, keep), d))
+            case("Amax", T(x), I(*axes), i(keep), O(D(x).amax(axes, keep), d))
+        case("LogSumExp", T(x), I(1), i(keep), O(D(x).logsumexp([1], keep), d))
+        v, at = x.max(-1, keep)
+        case("MaxDim", T(x), i(-1), i(keep), O(v), O(at, "i32"))
+        case("MaxDim", T(x), i(-1), i(keep), O(v), O(at))
+        case("ArgMax", T(x), i(1), i(keep), O(x.argmax(1, keep)))
+        case("LinalgVectorNorm", T(x), S(2), I(0, 1, 2, 3), i(keep), dt("f32"), O(torch.linalg.vector_norm(D(x), 2, [0, 1, 2, 3], keep), "f32"))
+        case("LinalgVectorNorm", T(x), S(1), I(1), i(keep), dt("f32"), O(torch.linalg.vector_norm(D(x), 1, [1], keep), "f32"))
+        case("Norm", T(x), S(2), I(1, 2), i(keep), O(torch.linalg.vector_norm(D(x), 2, [1, 2], keep), d))
+        case("Norm", T(x), S(3), I(1), i(keep), O(torch.linalg.vector_norm(D(x), 3, [1], keep), d))
+    case("ReduceSum", T(x), I(0), i(0), dt("f32"), O(D(x).sum(0), "f32"))
+    case("Cumsum", T(x), i(1), dt("f32"), O(D(x).cumsum(1), "f32"))
+    v, at = D(x).topk(3, 2)
+    case("Topk", T(x), i(3), i(2), i(1), i(1), O(v, d), O(at), name="Topk") if len(set(x.flatten().tolist())) == x.numel() else None
+    p = torch.randperm(12).reshape(3, 4).to(TYPES[d])
+    v, at = p.topk(2, 1, largest=False)
+    case("Topk", T(p), i(2), i(1), i(0), i(1), O(v), O(at))
+k = ints(-9, 9, 3, 4)
+case("ReduceSum", T(k), I(1), i(0), dt("i64"), O(k.sum(1)))
+case("ReduceSum", T(k > 0), I(0, 1), i(0), dt("i32"), O((k > 0).sum().int()))
+case("ReduceSum", T(k > 0), I(0, 1), i(0), dt("f32"), O((k > 0).sum().float()))
+case("Amax", T(k), I(0), i(0), O(k.amax(0)))
+case("All", T(k > -9), I(1), i(0), O((k > -9).all(1)))
+case("Any", T(k > 7), I(0, 1), i(1), O((k > 7).any().reshape(1, 1)))
+x = torch.tensor([[1.0, float("nan"), 2.0], [-float("inf")] * 3])
+case("Amax", T(x), I(1), i(0), O(x.amax(1)))
+case("LogSumExp", T(x), I(1), i(0), O(x.logsumexp(1)))
