@@ -56,7 +56,8 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-var dtypes = map[string]struct{ number, size int }{"f32": {0, 4}, "f16": {1, 2}, "i8": {2, 1}, "i32": {3, 4}, "u8": {4, 1}, "i16": {6, 2}, "i64": {9, 8}, "f64": {11, 8}, "bool": {12, 1},
+var dtypes = map[string]struct{ number, size int }{"f32": {0, 4}, "f16": {1, 2}, "i8": {2, 1}, "i32": {3, 4}, "u8": {4, 1}, "i16": {6, 2}, "i64": {9, 8},
+	"f64": {11, 8}, "bool": {12, 1},
 	"bf16": {27, 2}, "u64": {10, 8}}
 
 var formats = map[string]int{"": 2, "nd": 2, "nchw": 0, "ncl": 47, "nhwc": 1}

@@ -119,7 +119,8 @@ static int BatchNormBackward_check(const fcall *c, char *err, size_t n) {
 	ck_same(&k, x, "input", dy, "gradOut");
 	ck_alike(&k, x, "input", dy, "gradOut");
 	channel(&k, x, ck_opt(&k, 2, "weight", D_FLOAT), "weight");
-	for (int i = 3; i < 5; i++) channel(&k, x, train ? ck_opt(&k, i, "running", D_FLOAT) : ck_t(&k, i, i == 3 ? "runningMean" : "runningVar", D_FLOAT), "running");
+	for (int i = 3; i < 5; i++) channel(&k, x, train ? ck_opt(&k, i, "running", D_FLOAT) : ck_t(&k, i, i == 3 ? "runningMean" : "runningVar",
+		D_FLOAT), "running");
 	for (int i = 5; i < 7; i++) {
 		const char *name = i == 5 ? "saveMean" : "saveInvstd";
 		ft *t = train ? ck_t(&k, i, name, D_FLOAT) : ck_opt(&k, i, name, D_FLOAT);

@@ -66,7 +66,8 @@ const farray *ck_array(ck *k, int i, const char *name, int64_t lo, int64_t hi) {
 		ck_fail(k, ACLNN_NULLPTR, "Expected a proper array but got null for argument %s.", name);
 		return NULL;
 	}
-	if (a->n < lo || a->n > hi) ck_fail(k, ACLNN_PARAM, "%s length %lld is illegal, should be in [%lld, %lld].", name, (long long)a->n, (long long)lo, (long long)hi);
+	if (a->n < lo || a->n > hi) ck_fail(k, ACLNN_PARAM, "%s length %lld is illegal, should be in [%lld, %lld].", name, (long long)a->n,
+		(long long)lo, (long long)hi);
 	return a;
 }
 

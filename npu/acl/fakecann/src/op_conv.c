@@ -55,7 +55,8 @@ static void conv_check(ck *k, const ft *x, const ft *w, const ft *y, const char 
 	if (transposed) ck_fail(k, ACLNN_NO_KERNEL, "transposed convolution: no kernel here.");
 	ck_between(k, "groups", groups, 1, 65535);
 	if (k->rc) return;
-	if (x->dims[1] != w->dims[1] * groups) ck_fail(k, ACLNN_PARAM, "input channel %lld should be weight channel %lld * groups %lld.", (long long)x->dims[1], (long long)w->dims[1], (long long)groups);
+	if (x->dims[1] != w->dims[1] * groups) ck_fail(k, ACLNN_PARAM, "input channel %lld should be weight channel %lld * groups %lld.",
+		(long long)x->dims[1], (long long)w->dims[1], (long long)groups);
 	if (w->dims[0] % groups) ck_fail(k, ACLNN_PARAM, "out channel %lld is no multiple of groups %lld.", (long long)w->dims[0], (long long)groups);
 	if (k->rc) return;
 	geometry g = geometry_of(x, w, stride, pad, dilation, groups);

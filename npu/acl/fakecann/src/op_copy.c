@@ -178,7 +178,8 @@ static int joined_check(const fcall *c, char *err, size_t n, bool stack) {
 		ck_rank(&k, l->t[i], "tensors", l->t[0]->nd, l->t[0]->nd);
 		ck_alike(&k, l->t[0], "tensors[0]", l->t[i], "tensors");
 		for (int j = 0; j < l->t[0]->nd && !k.rc; j++) {
-			if (l->t[i]->dims[j] != l->t[0]->dims[j] && (stack || j != d)) ck_fail(&k, ACLNN_PARAM, "tensors[%lld] differs from tensors[0] in dim %d.", (long long)i, j);
+			if (l->t[i]->dims[j] != l->t[0]->dims[j] && (stack || j != d)) ck_fail(&k, ACLNN_PARAM,
+				"tensors[%lld] differs from tensors[0] in dim %d.", (long long)i, j);
 		}
 		if (!stack && l->t[i]->nd) sum += l->t[i]->dims[d];
 	}

@@ -49,7 +49,8 @@ void ew_run(const ft *out, int nin, const ft *const *in, int dtype, const ew *k,
 void ck_castable(ck *k, int dtype, const ft *out, const char *name) {
 	if (k->rc || !out) return;
 	bool bad = (is_float(dtype) && !is_float(out->dtype)) || (out->dtype == DT_BOOL && dtype != DT_BOOL);
-	if (bad) ck_fail(k, ACLNN_PARAM, "result type DT_%s can't be cast to the desired output type DT_%s of %s.", dtype_name(dtype), dtype_name(out->dtype), name);
+	if (bad) ck_fail(k, ACLNN_PARAM, "result type DT_%s can't be cast to the desired output type DT_%s of %s.", dtype_name(dtype),
+		dtype_name(out->dtype), name);
 }
 
 int ck_broadcast(ck *k, int n, const ft *const *in, const ft *out, const char *name) {

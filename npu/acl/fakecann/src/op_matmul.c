@@ -36,7 +36,8 @@ static int result_dims(ck *k, const ft *a0, const ft *b0, int64_t *dims) {
 	int nd = 0;
 	whole_rank(&a, &b);
 	if (a.dims[a.nd - 1] != b.dims[b.nd - 2]) {
-		ck_fail(k, ACLNN_PARAM, "The k-axis of the two inputs are different: self has %lld, mat2 has %lld.", (long long)a.dims[a.nd - 1], (long long)b.dims[b.nd - 2]);
+		ck_fail(k, ACLNN_PARAM, "The k-axis of the two inputs are different: self has %lld, mat2 has %lld.", (long long)a.dims[a.nd - 1],
+			(long long)b.dims[b.nd - 2]);
 		return 0;
 	}
 	if (!broadcast(a.dims, a.nd - 2, b.dims, b.nd - 2, dims, &nd)) {

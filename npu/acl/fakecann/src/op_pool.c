@@ -167,7 +167,8 @@ static int avgpool_check(const fcall *c, char *err, size_t n, bool back) {
 	}
 	ck_between(&k, "divisorOverride", c->a[at + 5].i, -255, 255);
 	ck_cube(&k, x, c->a[at + 6].i);
-	if (x->dtype == DT_F32 && c->soc != SOC_910 && c->a[at + 6].i) ck_fail(&k, ACLNN_PARAM, "cubeMathType is %lld, DT_FLOAT needs 0 (KEEP_DTYPE).", (long long)c->a[at + 6].i);
+	if (x->dtype == DT_F32 && c->soc != SOC_910 && c->a[at + 6].i) ck_fail(&k, ACLNN_PARAM, "cubeMathType is %lld, DT_FLOAT needs 0 (KEEP_DTYPE).",
+		(long long)c->a[at + 6].i);
 	return k.rc;
 }
 

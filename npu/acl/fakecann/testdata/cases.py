@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 
 FLOATS = ["f32", "bf16", "f16"]
-TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16, "i8": torch.int8, "u8": torch.uint8, "i16": torch.int16, "i32": torch.int32,
+TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16, "i8": torch.int8, "u8": torch.uint8,
+    "i16": torch.int16, "i32": torch.int32,
          "i64": torch.int64, "bool": torch.bool}
 NAMES = {v: k for k, v in TYPES.items()}
 random.seed(7)

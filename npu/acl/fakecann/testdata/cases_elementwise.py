@@ -1,7 +1,9 @@
 from cases import *
 
-UNARY = {"Neg": torch.neg, "Exp": torch.exp, "Log": torch.log, "Sqrt": torch.sqrt, "Rsqrt": torch.rsqrt, "Abs": torch.abs, "Reciprocal": torch.reciprocal, "Tanh": torch.tanh,
-         "Sigmoid": torch.sigmoid, "Silu": F.silu, "Gelu": lambda x: F.gelu(x, approximate="tanh"), "Sign": torch.sign, "Sin": torch.sin, "Cos": torch.cos, "Relu": torch.relu}
+UNARY = {"Neg": torch.neg, "Exp": torch.exp, "Log": torch.log, "Sqrt": torch.sqrt, "Rsqrt": torch.rsqrt, "Abs": torch.abs,
+    "Reciprocal": torch.reciprocal, "Tanh": torch.tanh,
+         "Sigmoid": torch.sigmoid, "Silu": F.silu, "Gelu": lambda x: F.gelu(x,
+             approximate="tanh"), "Sign": torch.sign, "Sin": torch.sin, "Cos": torch.cos, "Relu": torch.relu}
 for op, fn in UNARY.items():
     for d in FLOATS:
         x = pos(3, 5, d=d) if op in ("Log", "Sqrt", "Rsqrt", "Reciprocal") else rnd(3, 5, d=d)

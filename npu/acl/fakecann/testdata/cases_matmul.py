@@ -7,7 +7,8 @@ for d in FLOATS:
         if d == "f32" or k < 100:
             case("Mm", T(a), T(b), O(y, d), i(0))
         if k < 100:
-            case("Mm", {"k": "T", "_t": a.t().contiguous().t(), "_plain": True}, {"k": "T", "_t": b.t().contiguous().t(), "_plain": True}, O(y, d), i(0), views=False)
+            case("Mm", {"k": "T", "_t": a.t().contiguous().t(), "_plain": True}, {"k": "T", "_t": b.t().contiguous().t(), "_plain": True}, O(y, d),
+                i(0), views=False)
             bias, s2 = rnd(n, d=d), rnd(m, n, d=d)
             case("Addmm", T(bias), T(a), T(b), S(1), S(1), O(y + D(bias), d), i(0))
             case("Addmm", T(s2), T(a), T(b), S(0.5), S(2), O(2 * y + 0.5 * D(s2), d), i(0))

@@ -38,7 +38,8 @@ for d in FLOATS:
     y = F.batch_norm(z, m, v, ga, be, True, 0.1, 1e-5)
     mean, var = D(x).mean([0, 2, 3]), D(x).var([0, 2, 3], unbiased=False)
     for soc, saved in ((1, var), (3, (var + 1e-5).rsqrt())):
-        case("BatchNorm", T(x, "nchw"), T(gamma), T(beta), IO(rm, m), IO(rv, v), i(1), f(0.1), f(1e-5), O(y, d, "nchw"), O(mean, "f32"), O(saved, "f32"), soc=soc)
+        case("BatchNorm", T(x, "nchw"), T(gamma), T(beta), IO(rm, m), IO(rv, v), i(1), f(0.1), f(1e-5), O(y, d, "nchw"), O(mean, "f32"), O(saved,
+            "f32"), soc=soc)
     t = F.batch_norm(D(x), D(rm), D(rv), ga, be, False, 0.1, 1e-5)
     case("BatchNorm", T(x, "nchw"), T(gamma), T(beta), T(rm), T(rv), i(0), f(0.1), f(1e-5), O(t, d, "nchw"), N, N)
     dy = rnd(*x.shape, d=d)
@@ -48,13 +49,15 @@ for d in FLOATS:
              O(z.grad, d, "nchw"), O(ga.grad, "f32"), O(be.grad, "f32"), soc=soc)
     z2, g2, b2 = D(x).requires_grad_(), D(gamma).requires_grad_(), D(beta).requires_grad_()
     F.batch_norm(z2, D(rm), D(rv), g2, b2, False, 0.1, 1e-5).backward(D(dy))
-    case("BatchNormBackward", T(dy, "nchw"), T(x, "nchw"), T(gamma), T(rm), T(rv), N, N, i(0), f(1e-5), B(1, 1, 1), O(z2.grad, d, "nchw"), O(g2.grad, "f32"), O(b2.grad, "f32"))
+    case("BatchNormBackward", T(dy, "nchw"), T(x, "nchw"), T(gamma), T(rm), T(rv), N, N, i(0), f(1e-5), B(1, 1, 1), O(z2.grad, d, "nchw"), O(g2.grad,
+        "f32"), O(b2.grad, "f32"))
     r = (var + 1e-5).rsqrt()
     xmu = D(x) - mean[None, :, None, None]
     sdy, sdx = D(dy).sum([0, 2, 3]), (D(dy) * xmu).sum([0, 2, 3])
     case("BatchNormStats", T(x, "nchw"), f(1e-5), O(mean, "f32"), O(r, "f32"))
     case("BatchNormElemt", T(x, "nchw"), T(gamma), T(beta), T(mean.float()), T(r.float()), f(1e-5), O(y, d, "nchw"))
-    case("BatchNormReduceBackward", T(dy, "nchw"), T(x, "nchw"), T(mean.float()), T(r.float()), T(gamma), i(1), i(1), i(1), O(sdy, "f32"), O(sdx, "f32"), O(sdx * r, "f32"), O(sdy, "f32"))
+    case("BatchNormReduceBackward", T(dy, "nchw"), T(x, "nchw"), T(mean.float()), T(r.float()), T(gamma), i(1), i(1), i(1), O(sdy, "f32"), O(sdx,
+        "f32"), O(sdx * r, "f32"), O(sdy, "f32"))
     case("BatchNormElemtBackward", T(dy, "nchw"), T(x, "nchw"), T(mean.float()), T(r.float()), T(gamma), T(sdy.float()), T(sdx.float()),
          T(torch.tensor([10, 20], dtype=torch.int32)), O(z.grad, d, "nchw"))
 
