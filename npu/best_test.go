@@ -2,6 +2,7 @@ package npu
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,7 @@ func with(t *testing.T, these map[string]family, f func()) {
 func TestOpenBest(t *testing.T) {
 	ok := func(name string) Opener { return func(Options) (Device, error) { return named{name: name}, nil } }
 	broken := func(Options) (Device, error) { return nil, errors.New("no library") }
+	none := func(Options) (Device, error) { return nil, fmt.Errorf("no board: %w", ErrAbsent) }
 	for _, c := range []struct {
 		name         string
 		families     map[string]family
@@ -37,6 +39,8 @@ func TestOpenBest(t *testing.T) {
 	}{
 		{"the best", map[string]family{"slow": {ok("slow"), 0}, "fast": {ok("fast"), 10}}, "fast", "", false},
 		{"the second best", map[string]family{"slow": {ok("slow"), 0}, "fast": {broken, 10}}, "slow", "no library", false},
+		{"the best is not in the machine", map[string]family{"slow": {ok("slow"), 0}, "fast": {none, 10}}, "slow", "", false},
+		{"only what is absent", map[string]family{"fast": {none, 10}}, "", "no board", true},
 		{"none opens", map[string]family{"slow": {broken, 0}, "fast": {broken, 10}}, "", "no library", true},
 		{"none is registered", nil, "", "import the package", true},
 	} {

@@ -91,14 +91,20 @@ func byPriority() []string {
 }
 
 // OpenBest opens the family of highest priority that can be opened. passed says why better ones could not be opened, or is nil if the best
-// one was: callers must report it, because the opened device may be a hundred times slower.
+// one that this machine has was: callers must report it, because the opened device may be a hundred times slower.
 func OpenBest(o Options) (dev Device, passed, err error) {
+	var absent error
 	for _, name := range byPriority() {
 		if dev, err = Open(name, o); err == nil {
 			return dev, passed, nil
 		}
+		if errors.Is(err, ErrAbsent) {
+			absent = errors.Join(absent, err)
+			continue
+		}
 		passed = errors.Join(passed, err)
 	}
+	passed = errors.Join(passed, absent)
 	if passed == nil {
 		passed = errors.New("npu: this binary does not have any device family\nhint: import the package of a device for its side effect")
 	}

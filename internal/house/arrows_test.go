@@ -21,6 +21,7 @@ var arrows = map[string]string{
 	"npu/ref":       "npu npu/queue",
 	"npu/solib":     "",
 	"npu/cpu":       "npu npu/... internal/cgroup",
+	"npu/acl":       "npu npu/... internal/amount",
 	"npu/acl/abi":   "",
 	"npu/acl/lower": "npu npu/kind npu/acl/abi",
 	"npu/...":       "npu npu/... ", // devices

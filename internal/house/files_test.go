@@ -93,7 +93,7 @@ func TestForbiddenStrings(t *testing.T) {
 
 // helpers are packages that need no example: commands, test suites, internals of another package.
 var helpers = regexp.MustCompile(`^(cmd|bench|examples|internal)/|^graph/graphtest$|^ddp/comm/commtest$` +
-	`|^train/checkpoint/faultfs$|^npu/cpu/(dnnl|kern)$|^npu/acl/cann/gen$|^train/data/images/turbojpeg$|^ddp/comm/reduce$`)
+	`|^train/checkpoint/faultfs$|^npu/cpu/(dnnl|kern)$|^npu/acl/(cann/gen|acltest)$|^train/data/images/turbojpeg$|^ddp/comm/reduce$`)
 
 // Every package has a manual in doc.go, and an example that the tests run.
 func TestManualAndExample(t *testing.T) {

@@ -1,0 +1,4 @@
+package acl
+
+// priority puts the family before the host's kernels, which have 10.
+const priority = 20
