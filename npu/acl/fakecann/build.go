@@ -84,7 +84,7 @@ type compiler struct {
 	heads string // hash of all headers
 }
 
-var flags = []string{"-std=gnu11", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
+var flags = []string{"-std=gnu11", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
 	"-Wno-format-truncation"} // texts are cut off on purpose
 
 func newCompiler(extra ...string) (*compiler, error) {
@@ -221,7 +221,7 @@ func (c *compiler) sources(dir string) error {
 
 func (c *compiler) link(file, soname string, objects []string, args ...string) error {
 	tmp := file + ".tmp"
-	l := slices.Concat(c.flags, []string{"-shared", "-Wl,-soname," + soname, "-o", tmp}, objects, args)
+	l := slices.Concat(c.flags, []string{"-shared", "-Wl,-z,defs", "-Wl,-soname," + soname, "-o", tmp}, objects, args)
 	if err := c.run(l...); err != nil {
 		return err
 	}

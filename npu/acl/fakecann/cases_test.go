@@ -54,7 +54,7 @@ func program(t *testing.T, dir string, sanitize ...string) string {
 	args := slices.Concat(c.flags, []string{"-I" + tmp, "-Itestdata", "-o", bin}, files)
 	if len(sanitize) == 0 {
 		lib := filepath.Join(dir, "lib64")
-		args = append(args, "-L"+lib, "-Wl,-rpath,"+lib, "-Wl,--unresolved-symbols=ignore-all")
+		args = append(args, "-L"+lib, "-Wl,-rpath,"+lib)
 		for _, l := range libraries("9.0", nil) {
 			args = append(args, "-l"+l.name)
 		}
