@@ -93,7 +93,7 @@ func (e *Engine) poll(ctx context.Context, step int64, v Vote) (Verdict, error) 
 	copy(b[2+2*w:], v.Sums)
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
-	if err := comm.Wait(ctx)(e.comm.AllReduce(ctx, m, comm.Sum)); err != nil {
+	if err := comm.Wait(ctx)(e.ctl.AllReduce(ctx, m, comm.Sum)); err != nil {
 		err = fmt.Errorf("ddp: rank %d step %d: agreeing: %w", rank, step, err)
 		e.fail(err)
 		return Verdict{}, err

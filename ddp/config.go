@@ -38,9 +38,11 @@ type Config struct {
 	// LongWork is how long it waits for a rank that reports long work (comm.Communicator.Work) and makes progress, and how long a bucket waits for this
 	// rank's own device; 0 = 1 hour.
 	LongWork time.Duration
-	// OnBucket, if set, is called when bucket k holds its sum over ranks, in plan order, from a goroutine of the engine. It should
-	// enqueue work and return; an error breaks the engine. Wait returns after the last call.
-	OnBucket func(k int, m comm.Mem) error
+	// OnBucket, if set, is called once for each bucket and step, in plan order, from a goroutine of the engine. It should enqueue work and return; an
+	// error breaks the engine. If after is nil, bucket k holds its sum over ranks. Otherwise Comm is ordered by events: the sum is there once after is
+	// reached, and a stream that uses m must wait for that event (npu.Stream.Wait); enqueue this before the step's Wait returns. Wait returns after
+	// the last call, when all sums are there.
+	OnBucket func(k int, m comm.Mem, after npu.Event) error
 	// VoteFirst makes every reduction wait for a Vote in the same step.
 	VoteFirst bool
 	// Trace, if set, receives a Span for everything that the engine waits for. It is called from several goroutines, and may call methods of the engine.
@@ -51,7 +53,9 @@ type Config struct {
 
 // Span is a stretch of time for a trace.
 type Span struct {
-	What   string // "ready" (a bucket is full; no length), "event" (waiting for the device), "reduce" (issue to completion), "callback", "wait" (Wait blocked)
+	// What is "ready" (a bucket is full; no length), "event" (the host waits for the device), "reduce" (issue to completion), "callback", "wait" (Wait
+	// blocked).
+	What   string
 	Step   int64
 	Bucket int // -1 for "wait"
 	Begin  time.Time

@@ -15,12 +15,14 @@ import (
 // Engine reduces the gradients of one rank with those of its peers. Create it with New.
 type Engine struct {
 	cfg   Config
-	comm  comm.Communicator
+	comm  comm.Communicator // gradients and state
+	ctl   comm.Communicator // agreements; may be comm
 	plan  *bucket.Plan
 	mem   npu.Buffer // all buckets
 	grads []comm.Mem // by parameter
 	bkts  []Bucket
 	vote  comm.Mem // memory of Agree
+	look  looker   // reads memory that the host cannot access
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -54,7 +56,7 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, comm: cfg.Comm, plan: plan}
+	e := &Engine{cfg: cfg, comm: cfg.Comm, ctl: cfg.Control, plan: plan}
 	if err := e.same(ctx); err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func (e *Engine) same(ctx context.Context) error {
 	items = append(items, comm.Item{Name: "plan", Text: e.plan.Fingerprint()})
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
-	err := comm.Consensus(ctx, e.comm, "what is trained", items)
+	err := comm.Consensus(ctx, e.ctl, "what is trained", items)
 	if err == nil {
 		return nil
 	}
@@ -126,16 +128,14 @@ func (e *Engine) alloc() (err error) {
 	return nil
 }
 
-// touch reduces the zeros in gradient memory once, so that the transport sets up its connections and mappings now rather than in the first step.
+// touch reduces the zeros in gradient memory once, as steps will, so that the transport sets up its connections and mappings now.
 func (e *Engine) touch(ctx context.Context) error {
-	if e.plan.Bytes == 0 {
-		return nil
-	}
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
-	all := comm.Mem{Ptr: npu.Ptr{Buf: e.mem}, Elems: e.plan.Bytes, DType: npu.U8}
-	if err := comm.Wait(ctx)(e.comm.AllReduce(ctx, all, comm.Sum)); err != nil {
-		return fmt.Errorf("ddp: rank %d: before the first step: %w", e.comm.Rank(), err)
+	for _, b := range e.bkts {
+		if err := comm.Wait(ctx)(e.comm.AllReduce(ctx, b.Mem, comm.Sum)); err != nil {
+			return fmt.Errorf("ddp: rank %d: before the first step: bucket of %s: %w", e.comm.Rank(), b.Title, err)
+		}
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (e *Engine) reachable() error {
 // Grad returns the memory of gradient i, inside its bucket.
 func (e *Engine) Grad(i int) comm.Mem { return e.grads[i] }
 
-// GradF32 returns Grad as a slice, for host memory and float32 gradients.
+// GradF32 returns Grad as a slice, for host memory and float32 gradients. It panics if the host cannot access the memory.
 func (e *Engine) GradF32(i int) []float32 { return comm.View[float32](e.grads[i]) }
 
 // Buckets returns the buckets in plan order. The slice must not be changed.
@@ -169,12 +169,35 @@ func (e *Engine) Buckets() []Bucket { return e.bkts }
 // Plan returns the layout of the gradients.
 func (e *Engine) Plan() *bucket.Plan { return e.plan }
 
-// Comm returns the communicator of the engine.
+// Comm returns the communicator that reduces gradients.
 func (e *Engine) Comm() comm.Communicator { return e.comm }
 
-// Zero clears all gradients, from the host. Call it between steps only.
-func (e *Engine) Zero() {
-	clear(e.mem.Host())
+// Control returns the communicator of agreements: that of Comm, unless Config.Control is another.
+func (e *Engine) Control() comm.Communicator { return e.ctl }
+
+// Zero clears all gradients. Call it before the first gradient of a step is ready, when the device is idle.
+func (e *Engine) Zero(ctx context.Context) error {
+	e.mu.Lock()
+	err, busy := e.err, e.step.open && e.step.issued > 0
+	e.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case busy:
+		return fmt.Errorf("ddp: rank %d: Zero while gradients are reduced\nhint: call it before the first Ready of a step", e.comm.Rank())
+	}
+	if h := e.mem.Host(); h != nil || e.plan.Bytes == 0 {
+		clear(h)
+		return nil
+	}
+	c, err := e.copier()
+	if err == nil {
+		err = c.Zero(ctx, npu.Ptr{Buf: e.mem}, e.plan.Bytes)
+	}
+	if err != nil {
+		return fmt.Errorf("ddp: rank %d: clearing gradients: %w", e.comm.Rank(), err)
+	}
+	return nil
 }
 
 // Err returns the error that broke the engine, or nil.
@@ -187,7 +210,15 @@ func (e *Engine) Err() error {
 // fail breaks the engine and notifies the peers.
 func (e *Engine) fail(err error) {
 	if e.end(err) {
-		e.comm.Abort(err)
+		e.abort(err)
+	}
+}
+
+// abort breaks both communicators.
+func (e *Engine) abort(err error) {
+	e.comm.Abort(err)
+	if e.ctl != e.comm {
+		e.ctl.Abort(err)
 	}
 }
 
@@ -209,7 +240,7 @@ func (e *Engine) Close() error {
 	if !e.halt() {
 		return nil
 	}
-	return e.mem.Free()
+	return errors.Join(e.look.close(), e.mem.Free())
 }
 
 // Abandon is Close for a device that cannot be stopped: gradient memory stays until the process ends, even after Close of the communicator.
@@ -239,7 +270,7 @@ func (e *Engine) halt() bool {
 	e.err = ErrClosed
 	e.mu.Unlock()
 	if busy {
-		e.comm.Abort(fmt.Errorf("ddp: rank %d closed its engine in the middle of a step", e.comm.Rank()))
+		e.abort(fmt.Errorf("ddp: rank %d closed its engine in the middle of a step", e.comm.Rank()))
 	}
 	e.cancel()
 	e.wg.Wait()

@@ -136,7 +136,9 @@ func trainRank(c comm.Communicator, micro int, bucketMB float64) ([]float32, err
 	}
 	mine := items / c.Size()
 	for step := range int64(100) {
-		e.Zero()
+		if err := e.Zero(ctx); err != nil {
+			return nil, err
+		}
 		for m := range micro {
 			if err := e.Begin(step, m == micro-1); err != nil {
 				return nil, err

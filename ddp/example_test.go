@@ -43,7 +43,9 @@ func fit(c comm.Communicator) (w, b float32, err error) {
 		if err := eng.Begin(step, true); err != nil {
 			return 0, 0, err
 		}
-		eng.Zero()
+		if err := eng.Zero(ctx); err != nil {
+			return 0, 0, err
+		}
 		n, loss := 0, 0.0
 		for i := c.Rank(); i < 10; i += c.Size() { // this rank's share
 			x := float32(i) / 10

@@ -22,11 +22,12 @@ type inFlight struct {
 	step   int64
 	begin  time.Time
 	handle comm.Handle
+	after  npu.Event // reached when the memory holds the sum; nil: when the handle is done
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// issuer waits for the event of a full bucket and issues its reduction. It owns the order of issue.
+// issuer issues the reduction of a full bucket, behind its event. It owns the order of issue.
 func (e *Engine) issuer() {
 	defer e.wg.Done()
 	defer close(e.flight)
@@ -49,40 +50,73 @@ func (e *Engine) issuer() {
 			e.fail(e.at(r.step, r.k, err))
 			return
 		}
-		e.flight <- f
+		if f.after != nil {
+			err = e.handOn(f)
+		}
+		e.flight <- f // also after an error: its handle must be waited for
+		if err != nil {
+			e.fail(e.at(r.step, r.k, err))
+			return
+		}
 	}
 }
 
-func (e *Engine) start(r ready) (inFlight, error) {
-	if r.event != nil {
-		begin := time.Now()
-		// This rank's own device, not a peer: a backward pass may take longer than a peer may be silent.
-		ctx, cancel := context.WithTimeout(e.ctx, max(e.cfg.Timeout, e.cfg.LongWork))
-		err := r.event.Sync(ctx) // the only place in a step where the host waits for the device
-		cancel()
-		if err != nil {
-			return inFlight{}, fmt.Errorf("waiting for the device: %w", err)
+// start issues a reduction: behind the event on the device if the transport can, else once the host has seen the event.
+func (e *Engine) start(r ready) (f inFlight, err error) {
+	ordered, _ := e.comm.(comm.Ordered)
+	if r.event != nil && ordered == nil {
+		if err := e.awaitDevice(r); err != nil {
+			return f, err
 		}
-		e.trace("event", r.step, r.k, begin)
 	}
 	ctx, cancel := e.deadline(e.ctx)
-	f := inFlight{k: r.k, step: r.step, begin: time.Now(), ctx: ctx, cancel: cancel}
-	var err error
-	if f.handle, err = e.comm.AllReduce(ctx, e.bkts[r.k].Mem, comm.Sum); err != nil {
-		cancel()
-		return f, err
+	f = inFlight{k: r.k, step: r.step, begin: time.Now(), ctx: ctx, cancel: cancel}
+	m := e.bkts[r.k].Mem
+	if r.event == nil || ordered == nil {
+		f.handle, err = e.comm.AllReduce(ctx, m, comm.Sum)
+	} else if f.handle, err = ordered.AllReduceAfter(ctx, r.event, m, comm.Sum); err == nil {
+		on, ok := f.handle.(comm.OnDevice)
+		if !ok {
+			return f, e.drop(f, fmt.Errorf("transport %q: the handle of AllReduceAfter has no event", e.comm.Transport()))
+		}
+		f.after = on.Event()
 	}
-	return f, nil
+	if err != nil {
+		cancel()
+	}
+	return f, err
 }
 
-// completer waits for reductions in order and passes them on.
+// drop ends a reduction that cannot be used.
+func (e *Engine) drop(f inFlight, err error) error {
+	e.abort(err)
+	<-f.handle.Done()
+	f.cancel()
+	return err
+}
+
+// awaitDevice makes the host wait until the kernels of a bucket have run.
+func (e *Engine) awaitDevice(r ready) error {
+	begin := time.Now()
+	// This rank's own device, not a peer: a backward pass may take longer than a peer may be silent.
+	ctx, cancel := context.WithTimeout(e.ctx, max(e.cfg.Timeout, e.cfg.LongWork))
+	err := r.event.Sync(ctx) // the only place in a step where the host waits for the device
+	cancel()
+	if err != nil {
+		return fmt.Errorf("waiting for the device: %w", err)
+	}
+	e.trace("event", r.step, r.k, begin)
+	return nil
+}
+
+// completer waits for reductions in order. With a transport that is not ordered by events it also hands the buckets on.
 func (e *Engine) completer() {
 	defer e.wg.Done()
 	for f := range e.flight {
 		err := f.handle.Wait(f.ctx)
 		if err != nil {
 			// Memory may be freed once Close returns: ensure that no rank writes it any more.
-			e.comm.Abort(err)
+			e.abort(err)
 			<-f.handle.Done()
 		}
 		f.cancel()
@@ -91,25 +125,36 @@ func (e *Engine) completer() {
 			continue
 		}
 		e.trace("reduce", f.step, f.k, f.begin)
+		if f.after == nil {
+			if err := e.handOn(f); err != nil {
+				e.fail(e.at(f.step, f.k, err))
+				continue
+			}
+		}
 		e.land(f)
 	}
 }
 
-func (e *Engine) land(f inFlight) {
-	b := &e.bkts[f.k]
-	if e.cfg.OnBucket != nil {
-		begin := time.Now()
-		if err := e.cfg.OnBucket(f.k, b.Mem); err != nil {
-			e.fail(e.at(f.step, f.k, err))
-			return
-		}
-		e.trace("callback", f.step, f.k, begin)
+// handOn calls OnBucket.
+func (e *Engine) handOn(f inFlight) error {
+	if e.cfg.OnBucket == nil {
+		return nil
 	}
+	begin := time.Now()
+	if err := e.cfg.OnBucket(f.k, e.bkts[f.k].Mem, f.after); err != nil {
+		return err
+	}
+	e.trace("callback", f.step, f.k, begin)
+	return nil
+}
+
+// land counts a bucket that holds its sum.
+func (e *Engine) land(f inFlight) {
 	transfer, waited := f.handle.Took()
 	e.mu.Lock()
 	e.stats.Transfer += transfer
 	e.stats.Waited += waited
-	e.stats.Bytes += b.Bytes
+	e.stats.Bytes += e.bkts[f.k].Bytes
 	e.stats.Buckets++
 	e.step.done++
 	all := e.step.done == len(e.bkts)

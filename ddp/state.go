@@ -36,7 +36,8 @@ func (e *Engine) Broadcast(ctx context.Context, state ...Named) error {
 }
 
 // CheckState verifies by checksums that state is bit-equal on all ranks. The error (a *comm.ConsensusError inside) names the first
-// piece that differs and the ranks. It reads everything once at memory speed: cheap enough for every few hundred steps.
+// piece that differs and the ranks. It reads everything once at memory speed, or at the speed of copies where the host cannot access device memory:
+// cheap enough for every few hundred steps. The device must be idle.
 func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 	step, err := e.between("CheckState")
 	if err != nil {
@@ -44,15 +45,17 @@ func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 	}
 	items := make([]comm.Item, len(state))
 	for i, s := range state {
-		h := s.Mem.Host()
-		if h == nil && s.Mem.Elems > 0 {
-			return fmt.Errorf("ddp: rank %d: the host cannot access %s to check it", e.comm.Rank(), s.Name)
+		sum, err := e.checksum(ctx, s.Mem)
+		if err != nil {
+			err = fmt.Errorf("ddp: rank %d step %d: reading %s to check it: %w", e.comm.Rank(), step, s.Name, err)
+			e.fail(err) // the others wait for this rank
+			return err
 		}
-		items[i] = comm.Item{Name: s.Name, Text: fmt.Sprintf("%v[%d] checksum %016x", s.Mem.DType, s.Mem.Elems, Checksum(h))}
+		items[i] = comm.Item{Name: s.Name, Text: fmt.Sprintf("%v[%d] checksum %016x", s.Mem.DType, s.Mem.Elems, sum)}
 	}
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
-	err = comm.Consensus(ctx, e.comm, "the state of training", items)
+	err = comm.Consensus(ctx, e.ctl, "the state of training", items)
 	var differ *comm.ConsensusError
 	switch {
 	case err == nil:
@@ -73,6 +76,24 @@ func (e *Engine) CheckState(ctx context.Context, state ...Named) error {
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is Checksum of memory anywhere.
+func (e *Engine) checksum(ctx context.Context, m comm.Mem) (uint64, error) {
+	h := m.Host()
+	if h != nil || m.Elems == 0 {
+		return Checksum(h), nil
+	}
+	c, err := e.copier()
+	if err != nil {
+		return 0, err
+	}
+	var a, b uint32
+	err = c.Each(ctx, m.Ptr, m.Bytes(), func(piece []byte) error {
+		a, b = crc32.Update(a, castagnoli, piece), crc32.Update(b, crc32.IEEETable, piece)
+		return nil
+	})
+	return uint64(a)<<32 | uint64(b), err
+}
 
 // Checksum returns a fast 64-bit checksum: two CRCs that processors compute in hardware.
 func Checksum(b []byte) uint64 {

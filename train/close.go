@@ -18,6 +18,9 @@ func (t *Trainer) finish(err error) error {
 		launch.Report(err) // before the peers know, because they may exit first
 	}
 	if t.comm != nil && (failed || stop != nil && stop.Err != nil) { // the peers may still be waiting for this rank
+		if t.data != nil {
+			t.data.Abort(err)
+		}
 		t.comm.Abort(err)
 	}
 	t.emitEnd(err)
@@ -58,6 +61,9 @@ func (t *Trainer) Close() error {
 	if t.eng != nil {
 		add(t.eng.Close)
 	}
+	if t.data != nil && t.data != t.comm { // after the engine, before the device, and before the owner of comm closes that
+		add(t.data.Close)
+	}
 	if t.mover != nil {
 		add(t.mover.Close)
 	}
@@ -84,6 +90,7 @@ func (t *Trainer) Close() error {
 		add(t.lock.Release)
 	}
 	t.loader, t.held, t.opt, t.eng, t.mover, t.train, t.eval, t.store, t.scratch, t.stream, t.dev = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
+	t.data = nil
 	return errors.Join(errs...)
 }
 

@@ -50,12 +50,14 @@ type Config struct {
 	BucketMB float64 // maximum size of a gradient bucket in MiB; 25
 	FirstMB  float64 // maximum size of the first bucket in MiB; 1
 
-	Comm      comm.Communicator // joins the ranks; nil: this process is alone
+	Comm      comm.Communicator // joins the ranks through host memory; nil: this process is alone. It carries gradients too, where the host has them
 	LocalRank int               // index on this machine; Comm.Rank() if LocalSize is 0
 	LocalSize int               // ranks on this machine; Comm.Size()
 	Node      int               // index of this machine, for log lines
 	Timeout   time.Duration     // how long a collective waits for a rank that shows no sign of life; 5 minutes
 	LongWork  time.Duration     // how long it waits for a rank that reads or writes a checkpoint, or is still starting; 1 hour
+	// Transport holds options of the transport that moves gradients, where the device has memory of its own (comm.ForDevice).
+	Transport map[string]string
 	Same      []comm.Item       // further values that all ranks must agree on, such as a hash of the recipe
 
 	Workers     int       // data goroutines; 0: automatic

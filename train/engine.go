@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/self"
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -38,6 +40,21 @@ func (t *Trainer) params() ([]ddp.Param, error) {
 	return params, nil
 }
 
+// openTransport opens what carries gradients.
+func (t *Trainer) openTransport(ctx context.Context) (err error) {
+	c := &t.cfg
+	t.data, err = comm.ForDevice(ctx, comm.Opening{Control: t.comm, Device: t.dev, LocalRank: c.LocalRank, LocalSize: c.LocalSize, Node: c.Node,
+		Timeout: c.Timeout, LongWork: c.LongWork, Options: c.Transport})
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)
+	if errors.Is(err, context.DeadlineExceeded) { // code 124 by itself
+		return err
+	}
+	return launch.WithCode(launch.ExitUnavailable, err)
+}
+
 // openEngine cuts the buckets and checks that all ranks run the same thing.
 func (t *Trainer) openEngine(ctx context.Context) error {
 	params, err := t.params()
@@ -63,12 +80,13 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 		trace = t.spans
 	}
 	c := t.cutting(params)
-	c.Comm, c.Device, c.Timeout, c.LongWork, c.VoteFirst, c.Same, c.Trace = t.comm, t.dev, t.cfg.Timeout, t.cfg.LongWork, true, same, trace
-	c.OnBucket = func(k int, _ comm.Mem) error { t.landed <- k; return nil }
+	c.Comm, c.Control, c.Device, c.Timeout, c.LongWork = t.data, t.comm, t.dev, t.cfg.Timeout, t.cfg.LongWork
+	c.VoteFirst, c.Same, c.Trace = true, same, trace
+	c.OnBucket = func(k int, _ comm.Mem, after npu.Event) error { t.landed <- landed{k, after}; return nil }
 	if t.eng, err = ddp.New(ctx, c); err != nil {
 		return err
 	}
-	t.landed = make(chan int, len(t.eng.Buckets()))
+	t.landed = make(chan landed, len(t.eng.Buckets()))
 	t.marks, err = newMarks(t.dev, len(t.eng.Buckets()))
 	return err
 }

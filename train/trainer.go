@@ -39,7 +39,8 @@ type Trainer struct {
 	peak   float64 // FLOP/s that MFU is relative to: configured, measured, or of a step that was faster; 0 if unknown
 	raised bool    // a step was faster than the peak, which has been reported
 
-	comm    comm.Communicator
+	comm    comm.Communicator // agreements and what the host exchanges
+	data    comm.Communicator // gradients and weights: comm, or a transport of the device; nil before it is open
 	dev     npu.Device
 	stream  npu.Stream
 	train   *pass
@@ -63,7 +64,7 @@ type Trainer struct {
 	held       *data.Loader // held-out samples
 
 	order    []int // weights of the program in ready order, as the engine knows them
-	landed   chan int
+	landed   chan landed
 	marks    marks
 	perEpoch int // steps per epoch
 	progress
@@ -146,6 +147,9 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err = t.compile(); err != nil {
+		return err
+	}
+	if err = t.openTransport(ctx); err != nil {
 		return err
 	}
 	if err = t.openEngine(ctx); err != nil {

@@ -56,15 +56,22 @@ func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err err
 	return nil
 }
 
-// eachBucket enqueues work for each bucket as it lands, in plan order.
+// eachBucket enqueues work for each bucket as it lands, in plan order. With a transport that is ordered by events, the stream waits for the reduction,
+// and the host does not.
 func (t *Trainer) eachBucket(ctx context.Context, each func(npu.Stream, int) error) error {
 	if err := t.stream.Record(t.marks.backward); err != nil {
 		return err
 	}
 	for range t.eng.Buckets() {
-		k, err := t.nextBucket(ctx)
+		b, err := t.nextBucket(ctx)
 		if err != nil {
 			return err
+		}
+		k := b.bucket
+		if b.after != nil {
+			if err := t.stream.Wait(b.after); err != nil {
+				return err
+			}
 		}
 		if err := t.stream.Record(t.marks.before[k]); err != nil {
 			return err
@@ -116,14 +123,20 @@ func (t *Trainer) skip() error {
 	return t.store.recall(t.stream)
 }
 
+// landed is a bucket that holds its sum once after is reached; nil: it does already.
+type landed struct {
+	bucket int
+	after  npu.Event
+}
+
 // nextBucket waits for the next bucket in plan order.
-func (t *Trainer) nextBucket(ctx context.Context) (int, error) {
+func (t *Trainer) nextBucket(ctx context.Context) (landed, error) {
 	select {
-	case k := <-t.landed:
-		return k, nil
+	case b := <-t.landed:
+		return b, nil
 	case <-t.eng.Broken():
-		return 0, t.eng.Err()
+		return landed{}, t.eng.Err()
 	case <-ctx.Done():
-		return 0, fmt.Errorf("train: rank %d step %d: waiting for gradients: %w", t.comm.Rank(), t.step, context.Cause(ctx))
+		return landed{}, fmt.Errorf("train: rank %d step %d: waiting for gradients: %w", t.comm.Rank(), t.step, context.Cause(ctx))
 	}
 }
