@@ -58,7 +58,7 @@ type Config struct {
 	LongWork  time.Duration     // how long it waits for a rank that reads or writes a checkpoint, or is still starting; 1 hour
 	// Transport holds options of the transport that moves gradients, where the device has memory of its own (comm.ForDevice).
 	Transport map[string]string
-	Same      []comm.Item       // further values that all ranks must agree on, such as a hash of the recipe
+	Same      []comm.Item // further values that all ranks must agree on, such as a hash of the recipe
 
 	Workers     int       // data goroutines; 0: automatic
 	Tail        data.Tail // what to do with the incomplete last batch of a training epoch
