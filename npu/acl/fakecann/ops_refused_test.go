@@ -95,7 +95,7 @@ func (c *opCase) edit(t *testing.T, what string) {
 func TestOperatorsRefuse(t *testing.T) {
 	d := newDriver(t)
 	cases := readCases(t)
-	text, err := os.ReadFile("testdata/refused.txt")
+	text, err := os.ReadFile("testdata/ops/refused.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/gotrain/gotrain/npu/acl/abi"
 )
 
-// opCase is a call of an operator with what it must give: values of PyTorch, made by testdata/cases.py.
+// opCase is a call of an operator with what it must give: values of PyTorch, made by testdata/ops/cases.py.
 type opCase struct {
 	Name, Op      string
 	Soc, Cann     int
@@ -183,7 +183,7 @@ var buildDriver = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile("testdata/driver.c")
+	text, err := os.ReadFile("testdata/ops/driver.c")
 	if err != nil {
 		return "", err
 	}
@@ -406,7 +406,7 @@ func (a *opArg) compare(t *testing.T, name string, i int, storage []byte) {
 func readCases(t *testing.T) []opCase {
 	t.Helper()
 	var cases []opCase
-	files, err := filepath.Glob("testdata/cases*.json.gz")
+	files, err := filepath.Glob("testdata/ops/cases*.json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
