@@ -15,6 +15,7 @@ type Options struct {
 	Threads int               // compute threads of the host device; 0 = cores of this process / Share
 	Share   int               // number of ranks on this machine; 0 = 1
 	CPUs    []int             // processors to bind the threads to; nil = any
+	Compute DType             // type of activations that will be wanted, for a device that has some only on request; Invalid = not known yet
 	Extra   map[string]string // device-specific keys, documented by the device
 }
 

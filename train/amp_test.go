@@ -88,7 +88,8 @@ func TestScalingAsPyTorch(t *testing.T) {
 		for i, w := range want.Steps {
 			g := got.steps[i]
 			if g.Scale.X != w.Scale || g.Skipped != w.Skipped || math.Abs(g.Loss.X-w.Loss) > bound*w.Loss {
-				t.Errorf("%d ranks, step %d: scale %g, skipped %t, loss %.6g; PyTorch has %g, %t, %.6g", ranks, i+1, g.Scale.X, g.Skipped, g.Loss.X, w.Scale, w.Skipped, w.Loss)
+				t.Errorf("%d ranks, step %d: scale %g, skipped %t, loss %.6g; PyTorch has %g, %t, %.6g",
+					ranks, i+1, g.Scale.X, g.Skipped, g.Loss.X, w.Scale, w.Skipped, w.Loss)
 			}
 			if w.Norm != nil && !(math.Abs(g.Norm.X-*w.Norm) <= bound**w.Norm) {
 				t.Errorf("%d ranks, step %d: norm %.6g, PyTorch has %.6g", ranks, i+1, g.Norm.X, *w.Norm)

@@ -33,7 +33,8 @@ func (s *scaled) Close() error { return nil }
 func (s *scaled) lines() []string {
 	var out []string
 	for _, st := range s.steps {
-		out = append(out, fmt.Sprintf("loss %x norm %x %t lr %x scale %g %t skipped %t", st.Loss.X, st.Norm.X, st.Norm.OK, st.LR.X, st.Scale.X, st.Scale.OK, st.Skipped))
+		out = append(out, fmt.Sprintf("loss %x norm %x %t lr %x scale %g %t skipped %t",
+			st.Loss.X, st.Norm.X, st.Norm.OK, st.LR.X, st.Scale.X, st.Scale.OK, st.Skipped))
 	}
 	return out
 }
@@ -271,7 +272,11 @@ func TestSkippedStepKeepsRunningStatistics(t *testing.T) {
 func TestEvaluationIsNotScaled(t *testing.T) {
 	huge := func(c *Config) { c.Compute, c.Scaler = npu.F16, &optim.ScalerConfig{Init: 1 << 40} }
 	_, half, errs := recorded(t, 1, inHalf(t, huge, WithSteps(2)), nil)
-	_, full, more := recorded(t, 1, inHalf(t, func(c *Config) { c.Compute, c.Scaler = npu.F32, nil }, WithSteps(2), WithSchedule(func(int, int) (optim.Schedule, error) { return still{}, nil })), nil)
+	plain := func(c *Config) {
+		c.Compute, c.Scaler = npu.F32, nil
+		c.Schedule = func(int, int) (optim.Schedule, error) { return still{}, nil }
+	}
+	_, full, more := recorded(t, 1, inHalf(t, plain, WithSteps(2)), nil)
 	if err := errors.Join(append(errs, more...)...); err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +322,7 @@ func TestAbandonedScaledStepLeavesNothing(t *testing.T) {
 
 func init() {
 	npu.Register("test-without-f16", -1, func(o npu.Options) (npu.Device, error) {
-		o.Extra = nil
+		o.Compute = npu.Invalid
 		return ref.Open(o)
 	})
 }

@@ -173,7 +173,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 
 // openDevice opens the configured device family, or the best one that opens, with a warning if a better one does not.
 func (t *Trainer) openDevice() (err error) {
-	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Extra: maps.Clone(t.cfg.Options)}
+	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Compute: t.cfg.Compute, Extra: maps.Clone(t.cfg.Options)}
 	if o.Extra == nil {
 		o.Extra = map[string]string{}
 	}
@@ -186,9 +186,6 @@ func (t *Trainer) openDevice() (err error) {
 	}
 	if _, set := o.Extra["calibrate"]; !set && t.cfg.PeakFLOPS == 0 {
 		o.Extra["calibrate"] = "true" // takes 0.1 s; for MFU and predictions
-	}
-	if t.cfg.Compute == npu.F16 {
-		o.Extra["f16"] = "true" // for a device that computes in it only on request
 	}
 	if t.cfg.Device != "" {
 		t.dev, err = npu.Open(t.cfg.Device, o)

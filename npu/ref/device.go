@@ -31,9 +31,8 @@ var (
 	_ npu.HostAllocator = (*device)(nil)
 )
 
-// Open opens the plain-Go device. Options.Threads limits the goroutines of a kernel; CPUs is ignored. With
-// Extra["f16"] = "true" it lists F16 among the types of activations, as accelerators do. Extra["memory"] is "host" (the default), "separate" or "strict":
-// see the package's documentation.
+// Open opens the plain-Go device. Options.Threads limits the goroutines of a kernel; CPUs is ignored. With Compute = F16, or Extra["f16"] = "true", it lists
+// F16 among the types of activations, as accelerators do. Extra["memory"] is "host" (the default), "separate" or "strict": see the package's documentation.
 func Open(o npu.Options) (npu.Device, error) {
 	if o.Threads < 0 || o.Share < 0 {
 		return nil, fmt.Errorf("ref: open: negative number: %d threads, shared by %d ranks", o.Threads, o.Share)
@@ -46,7 +45,7 @@ func Open(o npu.Options) (npu.Device, error) {
 	if n == 0 {
 		n = max(1, runtime.GOMAXPROCS(0)/max(1, o.Share))
 	}
-	half := false
+	half := o.Compute == npu.F16
 	if v, set := o.Extra["f16"]; set {
 		if half, err = strconv.ParseBool(v); err != nil {
 			return nil, fmt.Errorf("ref: open: option f16 is %q, must be true or false", v)

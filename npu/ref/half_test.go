@@ -73,6 +73,13 @@ func TestDeviceComputesF16OnRequest(t *testing.T) {
 		}
 		d.Close()
 	}
+	for o, want := range map[npu.DType]bool{npu.Invalid: false, npu.BF16: false, npu.F16: true} {
+		d, err := ref.Open(npu.Options{Compute: o})
+		if err != nil || slices.Contains(d.Info().Compute, npu.F16) != want {
+			t.Errorf("activations in %v wanted: %v", o, err)
+		}
+		d.Close()
+	}
 	if _, err := ref.Open(npu.Options{Extra: map[string]string{"f16": "maybe"}}); err == nil || !strings.Contains(err.Error(), "maybe") {
 		t.Errorf("a wrong option: %v", err)
 	}
