@@ -14,7 +14,11 @@ func (c *Comm) Abort(reason error) {
 	if reason == nil {
 		reason = errors.New("no reason given")
 	}
-	c.announce(c.rank, reason.Error())
+	if p := (*comm.PeerError)(nil); errors.As(reason, &p) && p.Rank >= 0 { // not this rank is the cause
+		c.announce(p.Rank, p.Reason)
+	} else {
+		c.announce(c.rank, reason.Error())
+	}
 	c.setBroken(fmt.Errorf("comm: rank %d aborted: %w", c.rank, reason))
 	c.rouse()
 }

@@ -28,9 +28,11 @@ type Comm struct {
 	crowded    bool // more ranks than processors: polling would only keep the others from running
 
 	mu      sync.Mutex
-	idle    sync.Cond // driving became false
-	queue   []*call   // in order of issue; the first one is active
-	driving bool      // a goroutine drives the queue; see Note [driving] in drive.go
+	idle    sync.Cond    // driving became false
+	watch   sync.RWMutex // held by Check while it reads shared memory
+	gone    bool         // that memory is unmapped; under watch
+	queue   []*call      // in order of issue; the first one is active
+	driving bool         // a goroutine drives the queue; see Note [driving] in drive.go
 	closed  bool
 	broken  error // first error
 	calls   int64
@@ -205,6 +207,9 @@ func (c *Comm) leave(state uint32) error {
 	}
 	c.flush()
 	c.mu.Unlock()
+	c.watch.Lock()
+	c.gone = true
+	c.watch.Unlock()
 	c.heap.close()
 	c.control.unmap()
 	c.files.close()
