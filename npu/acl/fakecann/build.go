@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -46,33 +45,64 @@ func BuildWith(dir string, o Options) error {
 	if err != nil {
 		return err
 	}
-	lib := filepath.Join(dir, "lib64")
-	if err := os.MkdirAll(lib, 0o755); err != nil {
-		return err
-	}
-	core, err := c.core()
+	made, err := c.libraries(o)
 	if err != nil {
 		return err
 	}
-	name := "libfakecann.so"
-	if err := c.link(filepath.Join(lib, name), name, core, "-lpthread", "-lm", "-ldl"); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, l := range libraries(o.Version, o.Without) {
-		object, err := c.object("lib"+l.name, exports(l, o.Version))
-		if err != nil {
-			return err
+	if err := os.CopyFS(filepath.Join(dir, "lib64"), os.DirFS(made)); err != nil {
+		return err
+	}
+	return tree(dir, o.Version)
+}
+
+// libraries returns the folder in the cache with the linked libraries.
+func (c *compiler) libraries(o Options) (string, error) {
+	core, err := c.core()
+	if err != nil {
+		return "", err
+	}
+	libs, objects := libraries(o.Version, o.Without), map[string]string{}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q", c.id, core)
+	for _, l := range libs {
+		if objects[l.name], err = c.object("lib"+l.name, exports(l, o.Version)); err != nil {
+			return "", err
 		}
-		args := []string{"-L" + lib, "-lfakecann", "-Wl,-rpath,$ORIGIN"}
+		fmt.Fprintf(h, " %q", objects[l.name])
+	}
+	dir := filepath.Join(c.cache, fmt.Sprintf("lib-%x", h.Sum(nil)[:12]))
+	if exists(dir) {
+		return dir, nil
+	}
+	tmp, err := os.MkdirTemp(c.cache, "lib-*.tmp")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	if err := c.link(tmp, "fakecann", core, "-lpthread", "-lm", "-ldl"); err != nil {
+		return "", err
+	}
+	for _, l := range libs {
+		args := []string{"-L" + tmp, "-lfakecann", "-Wl,-rpath,$ORIGIN"}
 		for _, n := range l.needs {
 			args = append(args, "-l"+n)
 		}
-		name := "lib" + l.name + ".so"
-		if err := c.link(filepath.Join(lib, name), name, []string{object}, args...); err != nil {
-			return err
+		if err := c.link(tmp, l.name, []string{objects[l.name]}, args...); err != nil {
+			return "", err
 		}
 	}
-	return tree(dir, o.Version)
+	if err := os.Rename(tmp, dir); err != nil && !exists(dir) { // another process may have been faster; both are equal
+		return "", err
+	}
+	return dir, nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // compiler compiles into a cache.
@@ -113,7 +143,7 @@ func newCompiler(extra ...string) (*compiler, error) {
 		}
 		fmt.Fprintf(h, "%s %d\n%s", n, len(text), text)
 	}
-	io.WriteString(h, header())
+	fmt.Fprint(h, header())
 	c.heads = fmt.Sprintf("%x", h.Sum(nil))
 	return c, os.MkdirAll(c.cache, 0o755)
 }
@@ -174,7 +204,7 @@ func (c *compiler) object(name, text string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %s %s\n%s", c.cc, c.id, c.flags, c.heads, name, text)
 	file := filepath.Join(c.cache, fmt.Sprintf("%s-%x.o", name, h.Sum(nil)[:12]))
-	if _, err := os.Stat(file); err == nil {
+	if exists(file) {
 		return file, nil
 	}
 	dir, err := os.MkdirTemp("", "fakecann-")
@@ -219,13 +249,10 @@ func (c *compiler) sources(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "exports.h"), []byte(header()), 0o644)
 }
 
-func (c *compiler) link(file, soname string, objects []string, args ...string) error {
-	tmp := file + ".tmp"
-	l := slices.Concat(c.flags, []string{"-shared", "-Wl,-z,defs", "-Wl,-soname," + soname, "-o", tmp}, objects, args)
-	if err := c.run(l...); err != nil {
-		return err
-	}
-	return os.Rename(tmp, file)
+func (c *compiler) link(dir, name string, objects []string, args ...string) error {
+	file := "lib" + name + ".so"
+	l := slices.Concat(c.flags, []string{"-shared", "-Wl,-z,defs", "-Wl,-soname," + file, "-o", filepath.Join(dir, file)}, objects, args)
+	return c.run(l...)
 }
 
 func (c *compiler) run(args ...string) error {

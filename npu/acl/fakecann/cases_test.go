@@ -46,12 +46,12 @@ func program(t *testing.T, dir string, sanitize ...string) string {
 	if err := os.WriteFile(filepath.Join(tmp, "api.h"), []byte(api()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("testdata/*.c")
+	files, err := filepath.Glob("testdata/cases/*.c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	bin := filepath.Join(tmp, "cases")
-	args := slices.Concat(c.flags, []string{"-I" + tmp, "-Itestdata", "-o", bin}, files)
+	args := slices.Concat(c.flags, []string{"-I" + tmp, "-Itestdata/cases", "-o", bin}, files)
 	if len(sanitize) == 0 {
 		lib := filepath.Join(dir, "lib64")
 		args = append(args, "-L"+lib, "-Wl,-rpath,"+lib)
