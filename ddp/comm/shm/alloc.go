@@ -47,7 +47,7 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	if bytes == 0 {
 		return &buffer{c: c, base: -1}, nil
 	}
-	size := align(bytes, pageBytes)
+	size := align(bytes, c.heap.page)
 	base := c.take(size)
 	mem, err := c.heap.mapped(c.files.heap, base, size)
 	if err != nil {
@@ -78,6 +78,7 @@ func (c *Comm) take(size int64) int64 {
 
 // heap holds the regions that this rank has mapped, its own and those of peers.
 type heap struct {
+	page    int64 // regions begin at and consist of whole pages: 4 KiB, on some arm64 systems 64 KiB
 	mu      sync.Mutex
 	regions map[int64]mapping
 	kept    []mapping
@@ -89,6 +90,9 @@ func (h *heap) mapped(fd int, base, bytes int64) ([]byte, error) {
 	defer h.mu.Unlock()
 	if m, ok := h.regions[base]; ok {
 		return m.mem, nil
+	}
+	if base%h.page != 0 || bytes%h.page != 0 { // a peer whose pages have another size
+		return nil, fmt.Errorf("region %d+%d does not consist of pages of %d bytes", base, bytes, h.page)
 	}
 	m, err := mapRange(fd, base, bytes)
 	if err != nil {
@@ -137,7 +141,7 @@ func (c *Comm) where(m comm.Mem) (off, base, bytes int64) {
 	if !ok || b.c != c || b.base < 0 || m.Elems == 0 {
 		return -1, 0, 0
 	}
-	return b.base + m.Ptr.Off, b.base, align(b.bytes, pageBytes)
+	return b.base + m.Ptr.Off, b.base, align(b.bytes, c.heap.page)
 }
 
 // reach returns the local address of the memory that a rank announced in its line.

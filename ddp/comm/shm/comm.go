@@ -3,6 +3,7 @@ package shm
 import (
 	"context"
 	"fmt"
+	"os"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,7 @@ type near struct {
 func newComm(f files, m mapping, rank, size int) *Comm {
 	c := &Comm{rank: rank, size: size, files: f, control: m, v: viewOf(m.mem, size), base: time.Now(), wake: make(chan struct{}, 1), near: make([]near, size)}
 	c.life = c.v.block
+	c.heap.page = int64(max(pageBytes, os.Getpagesize()))
 	c.ptrs, c.srcs, c.there = newPointers(size), make([]unsafe.Pointer, size), c.reached
 	c.idle.L = &c.mu
 	c.wg.Add(1)

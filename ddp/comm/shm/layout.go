@@ -20,7 +20,7 @@ import (
 const (
 	magic     = 0x6e6961727467 // "gtrain"
 	version   = 2
-	pageBytes = 4096
+	pageBytes = 4096 // of the control part; the heap counts in the system's pages
 	hugeBytes = 2 << 20
 
 	// MaxSize is the largest group.

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -153,23 +154,33 @@ func (l *Lib) Major() int { return int(l.c.major) }
 // Version is the library's version, such as "2.6.3".
 func (l *Lib) Version() string { return fmt.Sprintf("%d.%d.%d", l.c.major, l.c.minor, l.c.patch) }
 
-// ISA is the best instruction set that the library uses on this machine, such as "avx512_core_amx".
+// ISA is the best instruction set that the library uses on this machine, such as "avx512_core_amx" or "sve_512".
 func (l *Lib) ISA() string {
 	n := C.gt_isa(l.c)
-	known := []struct {
-		bits int
-		name string
-	}{
-		{0xfef, "avx512_core_amx_fp16"}, {0x3e7, "avx512_core_amx"}, {0x1ef, "avx512_core_fp16"}, {0xe7, "avx512_core_bf16"},
-		{0x67, "avx512_core_vnni"}, {0x27, "avx512_core"}, {0x407, "avx2_vnni"}, {0x7, "avx2"}, {0x3, "avx"}, {0x1, "sse41"},
-	}
-	if s := C.gt_isa_name(l.c, n); s != nil {
-		if name := strings.TrimPrefix(C.GoString(s), "cpu_isa_"); name != "" && !strings.HasPrefix(name, "unknown") {
-			return name
+	if runtime.GOARCH == "amd64" { // the names in a library for arm64 are those of x86
+		if s := C.gt_isa_name(l.c, n); s != nil {
+			if name := strings.TrimPrefix(C.GoString(s), "cpu_isa_"); name != "" && !strings.HasPrefix(name, "unknown") {
+				return name
+			}
 		}
 	}
-	for _, k := range known {
-		if int(n)&k.bits == k.bits {
+	return isaName(runtime.GOARCH, int(n))
+}
+
+// isaName names an instruction set by its bits, the best first.
+func isaName(arch string, isa int) string {
+	type set struct {
+		bits int
+		name string
+	}
+	for _, k := range map[string][]set{
+		"amd64": {
+			{0xfef, "avx512_core_amx_fp16"}, {0x3e7, "avx512_core_amx"}, {0x1ef, "avx512_core_fp16"}, {0xe7, "avx512_core_bf16"},
+			{0x67, "avx512_core_vnni"}, {0x27, "avx512_core"}, {0x407, "avx2_vnni"}, {0x7, "avx2"}, {0x3, "avx"}, {0x1, "sse41"},
+		},
+		"arm64": {{0x1f, "sve_512"}, {0xf, "sve_384"}, {0x7, "sve_256"}, {0x3, "sve_128"}, {0x1, "asimd"}},
+	}[arch] {
+		if isa&k.bits == k.bits {
 			return k.name
 		}
 	}
