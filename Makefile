@@ -1,6 +1,6 @@
 # Shortcuts; each target is one or two commands that you can also type. See CONTRIBUTING.md.
 
-.PHONY: build test race lint bench bench-llama golden docs fuzz
+.PHONY: build test race lint arm64 bench bench-llama golden docs fuzz
 
 build: ## bin/gotrain and bin/hcclrun
 	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
@@ -16,6 +16,9 @@ lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
 	go vet ./...
 	staticcheck ./...
+
+arm64: ## build for linux/arm64 with cgo, and run its tests in an emulator
+	sh scripts/arm64.sh
 
 bench: ## compare gotrain with its peers on this machine; bench/README.md lists what is needed
 	go run ./bench/compare

@@ -90,7 +90,7 @@ func (c convCase) ops(t npu.DType) []npu.Op {
 func TestConv(t *testing.T) {
 	count := 24
 	if testing.Short() {
-		count = 10
+		count = 5
 	}
 	eachDevice(t, func(t *testing.T, d *Device) {
 		g := newRig(t, d)

@@ -60,6 +60,9 @@ func TestInfoReadsNoFiles(t *testing.T) {
 }
 
 func TestInfo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures the machine, which takes long in an emulator")
+	}
 	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "calibrate": "true"}})
 	i := d.Info()
 	if i.Name != "cpu" || i.Threads != 2 || !strings.Contains(i.Detail, "oneDNN ") || !strings.HasSuffix(i.Detail, "2 threads") || i.Memory < 1<<28 ||

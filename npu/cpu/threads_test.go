@@ -49,6 +49,9 @@ func TestSecondStreamHasOneThread(t *testing.T) {
 
 // A stream that is closed gives the threads back: the measurement of the peak, at Open, must not leave the trainer's stream with one.
 func TestThreadsGoToTheNextStream(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures the machine, which takes long in an emulator")
+	}
 	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "calibrate": "true"}})
 	s := must(d.NewStream("compute"))(t).(*stream)
 	defer s.Close()

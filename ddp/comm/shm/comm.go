@@ -3,8 +3,8 @@ package shm
 import (
 	"context"
 	"fmt"
-	"os"
 	"math/bits"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"

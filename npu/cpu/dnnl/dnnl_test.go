@@ -155,7 +155,9 @@ func TestISAName(t *testing.T) {
 		arch string
 		isa  int
 		want string
-	}{{"amd64", 0x27, "avx512_core"}, {"amd64", 0x7, "avx2"}, {"arm64", 0x1f, "sve_512"}, {"arm64", 0x1, "asimd"}, {"arm64", 0, "default"}, {"riscv64", 1, "default"}} {
+	}{
+		{"amd64", 0x27, "avx512_core"}, {"amd64", 0x7, "avx2"}, {"arm64", 0x1f, "sve_512"}, {"arm64", 0x1, "asimd"}, {"arm64", 0, "default"}, {"riscv64", 1, "default"},
+	} {
 		if got := isaName(c.arch, c.isa); got != c.want {
 			t.Errorf("%s %#x is %q, want %q", c.arch, c.isa, got, c.want)
 		}

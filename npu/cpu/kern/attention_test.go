@@ -92,6 +92,9 @@ func TestAttention(t *testing.T) {
 		{2, 300, 300, 2, 1, 24, true, true},
 		{1, 150, 150, 2, 2, 33, false, true},
 	} {
+		if testing.Short() && a.s*a.t > 30000 {
+			continue
+		}
 		for _, dt := range acts {
 			t.Run(fmt.Sprintf("%s/%s", a, dt), func(t *testing.T) { a.check(t, dt) })
 		}
