@@ -267,7 +267,8 @@ does that; its testdata/programs.txt lists the calls below with all their argume
 what the operators' documentation and sources say they refuse. **Not proven**: anything on an NPU. ` + "`gotrain doctor --device`" + ` runs every kind
 on one.
 
-The columns with numbers are calls of operators, which is what the host has to enqueue. Names in the list stand in the order of the calls; ×n are n calls in a row.
+The columns with numbers are calls of operators, which is what the host has to enqueue. Names in the list stand in the order of the calls; ×n are n calls
+in a row.
 
 `
 

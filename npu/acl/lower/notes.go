@@ -37,8 +37,8 @@ var notes = map[string]string{
 	npu.EmbeddingBwd:           "Sums in f32, in the operator's order; deterministic where determinism is on.",
 	npu.RMSNorm:                "AddRmsNorm cannot be used: it wants weights of the type of activations, and they are f32.",
 	npu.RMSNormBwd:             "dx is rounded before the residual's gradient is added.",
-	npu.Rope: "In f32: the operator wants sines and cosines in the type of x. Without the operator, or for heads that it does not take, composed. Positions that " +
-		"are data (generation) are limited to 0…2²⁰-1.",
+	npu.Rope: "In f32: the operator wants sines and cosines in the type of x. Without the operator, or for heads that it does not take, composed. Positions " +
+		"that are data (generation) are limited to 0…2²⁰-1.",
 	npu.Attention: "At most 256 heads of at most 768. lse is kept as maximum and sum, 8 times each, as the gradient operator wants them. Segments need a " +
 		"mask of S×S bytes for each sequence.",
 	npu.AttentionBwd:    "As attention.",
@@ -47,8 +47,8 @@ var notes = map[string]string{
 	npu.SwiGLU:          "The fused operator wants gate and up as one tensor. silu(gate) is rounded to the type of activations.",
 	npu.SwiGLUBwd:       "dy·up and silu(gate) are rounded to the type of activations.",
 	npu.SGD:             "Composed, as are all optimizers: hyperparameters are device memory, so a launch is prepared once and used in every step.",
-	npu.AdamW: "Composed. ApplyAdamWV2 takes hyperparameters from the host, so it would have to be prepared anew in every step; and it counts steps " +
-		"from 0.",
+	npu.AdamW: "Composed. ApplyAdamWV2 takes hyperparameters from the host, so it would have to be prepared anew in every step; and it counts " +
+		"steps from 0.",
 	npu.SumSq: "The norm is computed in f32 and squared. Two elements in f64 are added on the device's AI CPU.",
 	npu.LARS:  "Composed.",
 }
