@@ -43,12 +43,36 @@ func Has(kind string, attrs npu.Attrs, c Caps) bool {
 	return ok && !slices.ContainsFunc(r.needs, func(op string) bool { return !c.Has(op) }) && (r.has == nil || r.has(attrs, c))
 }
 
-// Choose returns the op with the layouts that Lower expects: plain, but for the tokens of this package.
-func Choose(op npu.Op, c Caps) (npu.Op, error) {
+// there returns an error if the op cannot be lowered, whatever its shapes are.
+func there(op npu.Op, c Caps) error {
 	r, ok := rules[op.Kind]
 	if !ok {
-		return npu.Op{}, fmt.Errorf("acl: no kernel for kind %q", op.Kind)
+		return fmt.Errorf("acl: no kernel for kind %q: %s", op.Kind, op)
 	}
+	if Has(op.Kind, op.Attrs, c) {
+		return nil
+	}
+	for _, need := range r.needs {
+		if !c.Has(need) {
+			return fmt.Errorf("acl: %s needs aclnn%s, which CANN %v does not have: %s\nhint: install a version of CANN that has it", op.Kind, need, c.Version, op)
+		}
+	}
+	return fmt.Errorf("acl: %s: no operator for these attributes in CANN %v: %s\nhint: %s", op.Kind, c.Version, op, hint(op.Kind))
+}
+
+func hint(kind string) string {
+	if kind == npu.Dropout {
+		return "dropout needs CANN 9.0 or later"
+	}
+	return "see docs/ascend-kinds.md"
+}
+
+// Choose returns the op with the layouts that Lower expects: plain, but for the tokens of this package.
+func Choose(op npu.Op, c Caps) (npu.Op, error) {
+	if err := there(op, c); err != nil {
+		return npu.Op{}, err
+	}
+	r := rules[op.Kind]
 	op = op.Clone()
 	for _, list := range [][]npu.Desc{op.In, op.Out} {
 		for i := range list {
@@ -81,18 +105,11 @@ func Bytes(d npu.Desc) (int64, error) {
 
 // Lower translates an op whose layouts are those that Choose returns. The op must be well formed, as npu's kinds describe it.
 func Lower(op npu.Op, c Caps) (p *Program, err error) {
-	r, ok := rules[op.Kind]
-	if !ok {
-		return nil, fmt.Errorf("acl: no kernel for kind %q: %s", op.Kind, op)
-	}
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("acl: %s: %v: %s", op.Kind, r, op)
 		}
 	}()
-	if !Has(op.Kind, op.Attrs, c) {
-		return nil, fmt.Errorf("acl: %s: not with these attributes on %v with CANN %v: %s", op.Kind, c.Family, c.Version, op)
-	}
 	want, err := Choose(op, c)
 	if err != nil {
 		return nil, err
@@ -100,6 +117,7 @@ func Lower(op npu.Op, c Caps) (p *Program, err error) {
 	if want.String() != op.String() {
 		return nil, fmt.Errorf("acl: %s: layouts are not those that Choose returns: %s, not %s", op.Kind, op, want)
 	}
+	r := rules[op.Kind]
 	b := &builder{op: op, caps: c, keys: map[string]int{}}
 	b.p.Kind = op.Kind
 	b.p.Spare = make([]TempMem, len(op.Out))

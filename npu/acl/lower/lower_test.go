@@ -181,3 +181,39 @@ func TestTemporariesThatLiveTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusals: what cannot be lowered is said with the kind, the reason and what to do.
+func TestRefusals(t *testing.T) {
+	x := npu.D(npu.BF16, 2, 4)
+	old := lower.Caps{Family: lower.A2, Version: lower.Version{Major: 8, Minor: 1}}
+	bare := old
+	bare.Symbols = func(op string) bool { return op != "LogSumExp" }
+	for _, c := range []struct {
+		op   npu.Op
+		caps lower.Caps
+		want []string
+	}{
+		{npu.Op{Kind: "mystery"}, old, []string{`no kernel for kind "mystery"`}},
+		{npu.Op{Kind: npu.Dropout, Attrs: npu.Attrs{"p": 0.5}, In: []npu.Desc{x, npu.D(npu.I64)}, Out: []npu.Desc{x}}, old,
+			[]string{"dropout", "CANN 8.1", "hint: dropout needs CANN 9.0"}},
+		{npu.Op{Kind: npu.Unary, Attrs: npu.Attrs{"fn": "cosh"}, In: []npu.Desc{x}, Out: []npu.Desc{x}}, old, []string{"unary", "fn=cosh", "hint: "}},
+		{npu.Op{Kind: npu.CrossEntropy, In: []npu.Desc{x, npu.D(npu.I32, 2)}, Out: []npu.Desc{npu.D(npu.F32)}}, bare,
+			[]string{"cross_entropy needs aclnnLogSumExp", "hint: "}},
+		{npu.Op{Kind: npu.Relu, In: []npu.Desc{x.With("nhwc")}, Out: []npu.Desc{x}}, old, []string{"layouts are not those that Choose returns"}},
+		{npu.Op{Kind: npu.Convert, In: []npu.Desc{npu.D(npu.F32, 4).With(lower.Var)}, Out: []npu.Desc{npu.D(npu.F32, 4)}}, old,
+			[]string{"no conversion", "hint: "}},
+		{npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{npu.D(npu.BF16, 1, 2, 1, 1024), npu.D(npu.BF16, 1, 2, 1, 1024),
+			npu.D(npu.BF16, 1, 2, 1, 1024)}, Out: []npu.Desc{npu.D(npu.BF16, 1, 2, 1, 1024)}}, old, []string{"width 1024", "hint: "}},
+	} {
+		p, err := lower.Lower(c.op, c.caps)
+		if err == nil {
+			t.Errorf("%s: lowered", c.op)
+			continue
+		}
+		for _, w := range c.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %v\nmust say %q", c.op, err, w)
+			}
+		}
+	}
+}
