@@ -8,10 +8,10 @@ import (
 
 // Lanes is the layout of attention's result lse: the maximum and the sum of each row of scores, each 8 times, as FlashAttentionScore keeps them for its
 // gradient.
-const (
-	Lanes npu.Layout = "acl:lanes"
-	lanes            = 8
-)
+const Lanes npu.Layout = "acl:lanes"
+
+// lanes is how often FlashAttentionScore repeats each of them.
+const lanes = 8
 
 var attentionRules = map[string]rule{
 	npu.Attention: {

@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 		{npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{npu.D(npu.BF16, 1, 2, 1, 1024), npu.D(npu.BF16, 1, 2, 1, 1024),
 			npu.D(npu.BF16, 1, 2, 1, 1024)}, Out: []npu.Desc{npu.D(npu.BF16, 1, 2, 1, 1024)}}, old, []string{"width 1024", "hint: "}},
 	} {
-		p, err := lower.Lower(c.op, c.caps)
+		_, err := lower.Lower(c.op, c.caps)
 		if err == nil {
 			t.Errorf("%s: lowered", c.op)
 			continue

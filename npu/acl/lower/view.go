@@ -136,6 +136,3 @@ func (t Tensor) at(i int64) Tensor { return t.flat().slice(0, i, i+1) }
 
 // nchw marks a 4-dimensional view as an image.
 func (t Tensor) nchw() Tensor { t.Format = NCHW; return t }
-
-// bits is the same memory with elements of another type of the same size.
-func (t Tensor) bits(d DType) Tensor { t.DType = d; return t }
