@@ -19,7 +19,8 @@ import (
 var source embed.FS
 
 // ErrNoCompiler says that the machine has no C compiler.
-var ErrNoCompiler = errors.New("fakecann: no C compiler (gcc, clang or cc)\nhint: install one, or set FAKE_CANN_CC, or FAKE_CANN_DIR to a folder built elsewhere")
+var ErrNoCompiler = errors.New("fakecann: no C compiler (gcc, clang or cc)" +
+	"\nhint: install one, or set FAKE_CANN_CC, or FAKE_CANN_DIR to a folder built elsewhere")
 
 // Options says which CANN to imitate.
 type Options struct {
@@ -114,7 +115,8 @@ type compiler struct {
 	heads string // hash of all headers
 }
 
-var flags = []string{"-std=gnu11", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
+var flags = []string{"-std=gnu11", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
+	"-Wall", "-Wextra", "-Werror",
 	"-Wno-format-truncation"} // texts are cut off on purpose
 
 func newCompiler(extra ...string) (*compiler, error) {

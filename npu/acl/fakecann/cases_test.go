@@ -29,7 +29,9 @@ func api() string {
 				params[i] = "const void *"
 			}
 		}
-		fmt.Fprintf(&b, "int32_t aclnn%[1]sGetWorkspaceSize(%[2]s, uint64_t *, void **);\nint32_t aclnn%[1]s(void *, uint64_t, void *, void *);\n", o.Name, strings.Join(params, ", "))
+		fmt.Fprintf(&b, "int32_t aclnn%[1]sGetWorkspaceSize(%[2]s, uint64_t *, void **);\n"+
+			"int32_t aclnn%[1]s(void *, uint64_t, void *, void *);\n", o.Name,
+			strings.Join(params, ", "))
 	}
 	b.WriteString("size_t fakeStats(char *, size_t);\nbool fakeSet(const char *, const char *);\nvoid fakeZero(void);\n#endif\n")
 	return b.String()

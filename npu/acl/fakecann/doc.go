@@ -1,27 +1,27 @@
-// Package fakecann builds a fake of CANN, Huawei's library for Ascend NPUs, that computes on the host and is stricter than the real one. Tests load it
-// instead of CANN; gotrain itself never does.
+// Package fakecann builds a fake of CANN, Huawei's library for Ascend NPUs, that computes on the host and is stricter than the real one. Tests load
+// it instead of CANN; gotrain itself never does.
 //
 //	dir := fakecann.Install(t, fakecann.Options{})     // compiled once per machine; skips the test where there is no C compiler
 //	cmd.Env = append(os.Environ(), fakecann.Env(dir, "FAKE_CANN_DEVICES=4")...)
 //
 // The folder looks like an installed toolkit: set ASCEND_HOME_PATH to it (Env does). lib64 holds libascendcl, libnnopbase, libopapi (8.1) or
-// libopapi_{math,nn,transformer} (9.0), libhccl (9.0: and libhcomm) and libdcmi, which forward to libfakecann.so. The exports are generated from the table of
-// signatures in package abi, so a prototype that differs from the table does not compile.
+// libopapi_{math,nn,transformer} (9.0), libhccl (9.0: and libhcomm) and libdcmi, which forward to libfakecann.so. The exports are generated from the
+// table of signatures in package abi, so a prototype that differs from the table does not compile.
 //
 // # What is strict
 //
-// Device memory: the host cannot read it (a device address is not mapped; dereferencing it crashes). Fresh memory holds 0xA5, freed memory 0x5A, and it stays in
-// quarantine. Guard zones around every block are checked at every synchronisation. A kernel or copy that meets freed or unknown memory ends with
-// 507015 at the next synchronisation, and the context is dead from then on. Copies from page-locked memory happen late, when the stream gets to them; copies from other
-// memory happen before the call returns.
+// Device memory: the host cannot read it (a device address is not mapped; dereferencing it crashes). Fresh memory holds 0xA5, freed memory 0x5A, and
+// it stays in quarantine. Guard zones around every block are checked at every synchronisation. A kernel or copy that meets freed or unknown memory
+// ends with 507015 at the next synchronisation, and the context is dead from then on. Copies from page-locked memory happen late, when the stream
+// gets to them; copies from other memory happen before the call returns.
 //
 // Threads: a call without a device on its thread is refused (107002), as is a stream of another context (107003).
 //
 // Executors: one use, unless they were made repeatable on the same thread, directly after the first phase. Tensors must outlive a repeatable one.
 // Workspaces are checked for size, alignment and owner, and poisoned after each kernel.
 //
-// What a program may never do, whatever code it got for it, is a violation: it is printed with the function's name and counted in the statistics. Tests
-// assert zero.
+// What a program may never do, whatever code it got for it, is a violation: it is printed with the function's name and counted in the statistics.
+// Tests assert zero.
 //
 // # Switches
 //
@@ -50,6 +50,6 @@
 //
 // # Status
 //
-// The behaviour follows documentation and headers of CANN 8.1 and 9.x; nothing was compared with hardware. Where the documents are silent, the fake takes the
-// stricter reading.
+// The behaviour follows documentation and headers of CANN 8.1 and 9.x; nothing was compared with hardware. Where the documents are silent, the fake
+// takes the stricter reading.
 package fakecann

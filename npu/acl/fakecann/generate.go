@@ -214,10 +214,9 @@ func operator(b *strings.Builder, o abi.Op, i int) {
 	}
 	one := fmt.Sprintf("int32_t aclnn%sGetWorkspaceSize(%s, uint64_t *bytes, void **executor)", o.Name, strings.Join(params, ", "))
 	fmt.Fprintf(b, "EXPORT %s;\nEXPORT %s {\n\tfk_raw raw[] = {%s};\n", one, one, strings.Join(pack, ", "))
-	fmt.Fprintf(b, "\tint32_t code = fk_enter(FK_FUNCTIONS + %d);\n\tif (!code) code = fk_phase1(%d, raw, bytes, executor);\n\tfk_leave(FK_FUNCTIONS + %d);\n\treturn code;\n}\n",
-		2*i, i, 2*i)
+	body := "\tint32_t code = fk_enter(FK_FUNCTIONS + %d);\n\tif (!code) code = %s;\n\tfk_leave(FK_FUNCTIONS + %[1]d);\n\treturn code;\n}\n\n"
+	fmt.Fprintf(b, body, 2*i, fmt.Sprintf("fk_phase1(%d, raw, bytes, executor)", i))
 	two := fmt.Sprintf("int32_t aclnn%s(void *workspace, uint64_t bytes, void *executor, void *stream)", o.Name)
 	fmt.Fprintf(b, "EXPORT %s;\nEXPORT %s {\n", two, two)
-	fmt.Fprintf(b, "\tint32_t code = fk_enter(FK_FUNCTIONS + %d);\n\tif (!code) code = fk_phase2(%d, workspace, bytes, executor, stream);\n\tfk_leave(FK_FUNCTIONS + %d);\n\treturn code;\n}\n\n",
-		2*i+1, i, 2*i+1)
+	fmt.Fprintf(b, body, 2*i+1, fmt.Sprintf("fk_phase2(%d, workspace, bytes, executor, stream)", i))
 }

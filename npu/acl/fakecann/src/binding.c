@@ -32,7 +32,8 @@ typedef struct sizes {
 	size_t bytes, pointers;
 } sizes;
 
-static const enum fk_kind kind_of[] = {[C_T] = K_TENSOR, [C_To] = K_TENSOR, [C_S] = K_SCALAR, [C_IA] = K_ARRAY, [C_FA] = K_ARRAY, [C_BA] = K_ARRAY, [C_TL] = K_TENSORS, [C_TLo] = K_TENSORS, [C_SL] = K_SCALARS};
+static const enum fk_kind kind_of[] = {[C_T] = K_TENSOR, [C_To] = K_TENSOR, [C_S] = K_SCALAR, [C_IA] = K_ARRAY, [C_FA] = K_ARRAY, [C_BA] = K_ARRAY,
+	[C_TL] = K_TENSORS, [C_TLo] = K_TENSORS, [C_SL] = K_SCALARS};
 
 // measure finds the objects behind the handles, and how much memory their copies need.
 static int32_t measure(const fk_desc *d, const fk_raw *raw, void **objects, sizes *z, char *err, size_t n) {
@@ -88,7 +89,8 @@ static const farray *add_array(fk_binding *b, const fk_array *a) {
 	const void *from = a->code == C_IA ? (const void *)a->a.i : a->code == C_FA ? (const void *)a->a.f : a->a.b;
 	b->bytes += -(uintptr_t)b->bytes % 8;
 	memcpy(b->bytes, from, bytes);
-	*to = (farray){.n = a->a.n, .i = a->code == C_IA ? (void *)b->bytes : NULL, .f = a->code == C_FA ? (void *)b->bytes : NULL, .b = a->code == C_BA ? (void *)b->bytes : NULL};
+	*to = (farray){.n = a->a.n, .i = a->code == C_IA ? (void *)b->bytes : NULL, .f = a->code == C_FA ? (void *)b->bytes : NULL, .b = a->code == C_BA ?
+		(void *)b->bytes : NULL};
 	b->bytes += bytes;
 	return to;
 }

@@ -116,7 +116,8 @@ int32_t f_aclrtResetDevice(int32_t device) {
 		if (!d->refs) {
 			code = fk_violation(107001, "device %d was not set", device);
 		} else if (!--d->refs) {
-			if (fk_memory_used(device) && !d->primary->dead) fk_violation(0, "device %d is reset with %lld bytes that were not freed", device, (long long)fk_memory_used(device));
+			if (fk_memory_used(device) && !d->primary->dead) fk_violation(0, "device %d is reset with %lld bytes that were not freed", device,
+				(long long)fk_memory_used(device));
 			context_end(d->primary);
 			d->primary = NULL;
 			d->sat_mode = d->overflow = 0;

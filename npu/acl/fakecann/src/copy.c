@@ -59,7 +59,8 @@ static int32_t kind_checked(copy *c, int32_t kind, bool *pageable, bool async) {
 	bool fits = kind == DEFAULT || (kind == H2H && !c->to_device && !c->from_device) || ((kind == H2D || kind == H2BUF2D) && h2d) || (kind == D2H && d2h) ||
 		((kind == D2D || kind == INNER || kind == INTER) && d2d);
 	if (kind < 0 || kind > INTER) return fk_error(107000, "kind %d does not exist", kind);
-	if (!fits) return fk_violation(107000, "kind %d does not fit: dst is %s memory, src %s memory", kind, c->to_device ? "device" : "host", c->from_device ? "device" : "host");
+	if (!fits) return fk_violation(107000, "kind %d does not fit: dst is %s memory, src %s memory", kind, c->to_device ? "device" : "host", c->from_device ?
+		"device" : "host");
 	if (async && !c->to_device && !c->from_device) return fk_error(207000, "an asynchronous copy from host to host is not supported");
 	if (!inside(c->to, c->bytes) || !inside(c->from, c->bytes)) return fk_violation(107000, "%lld bytes go beyond their block", (long long)c->bytes);
 	return 0;

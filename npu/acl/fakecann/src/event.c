@@ -182,7 +182,8 @@ int32_t f_aclrtSynchronizeEvent(void *e) { return f_aclrtSynchronizeEventWithTim
 // stamp checks that an event has a time.
 static int32_t stamp(const fk_event *e) {
 	if (!(e->flags & TIME_LINE)) return fk_violation(107006, "the event was created without the flag TIME_LINE");
-	if (!e->recorded || e->done < e->recorded) return fk_error(107006, "the event has no timestamp: it %s", e->recorded ? "is not complete" : "was never recorded");
+	if (!e->recorded || e->done < e->recorded) return fk_error(107006, "the event has no timestamp: it %s", e->recorded ?
+		"is not complete" : "was never recorded");
 	return 0;
 }
 

@@ -86,7 +86,8 @@ static void end(fk_executor *e) {
 static int32_t workspace_checked(const fk_executor *e, const void *ws, uint64_t bytes) {
 	const char *name = fk_ops[e->op].name;
 	char err[200];
-	if (bytes < (uint64_t)e->workspace) return fk_violation(161002, "aclnn%s: workspaceSize is %llu, the first phase said %lld", name, (unsigned long long)bytes, (long long)e->workspace);
+	if (bytes < (uint64_t)e->workspace) return fk_violation(161002, "aclnn%s: workspaceSize is %llu, the first phase said %lld", name,
+		(unsigned long long)bytes, (long long)e->workspace);
 	if (!e->workspace) return 0;
 	if (!ws) return fk_violation(161001, "aclnn%s: workspace is null, it needs %lld bytes", name, (long long)e->workspace);
 	if ((uintptr_t)ws % 64) return fk_violation(161002, "aclnn%s: workspace %p is not aligned to 64 bytes", name, ws);
@@ -133,7 +134,8 @@ int32_t f_aclSetAclOpExecutorRepeatable(void *handle) {
 	fk_acquire();
 	fk_executor *e = executor_of(handle, &code);
 	if (e && (!pthread_equal(e->thread, pthread_self()) || e->number != latest)) {
-		fk_violation(561000, "it must follow the executor's first phase (aclnn%s) directly, on the same thread: the real one reads another operator's storage", fk_ops[e->op].name);
+		fk_violation(561000, "it must follow the executor's first phase (aclnn%s) directly, on the same thread: the real one reads another operator's storage",
+			fk_ops[e->op].name);
 		abort();
 	}
 	if (e && e->repeatable) {
@@ -194,7 +196,8 @@ static int32_t set(void *handle, uint64_t index, void *tensor, void *base, int s
 		for (int i = 0; i < d->n; i++) {
 			if (counts(d, i, side) && k++ == index) t = e->b->call.a[i].t;
 		}
-		code = t ? set_addr(e, t, base) : fk_error(161002, "aclnn%s: tensor %llu %s", d->name, (unsigned long long)index, index < k ? "was null in the first phase" : "does not exist");
+		code = t ? set_addr(e, t, base) : fk_error(161002, "aclnn%s: tensor %llu %s", d->name, (unsigned long long)index, index < k ?
+			"was null in the first phase" : "does not exist");
 	}
 	fk_release();
 	return code;

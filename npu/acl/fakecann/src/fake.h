@@ -14,7 +14,8 @@
 enum { FAKE_DIMS = 8, FAKE_ARGS = 48 };
 
 // Numbers of aclDataType and of aclFormat.
-enum { DT_F32 = 0, DT_F16 = 1, DT_I8 = 2, DT_I32 = 3, DT_U8 = 4, DT_I16 = 6, DT_U16 = 7, DT_U32 = 8, DT_I64 = 9, DT_U64 = 10, DT_F64 = 11, DT_BOOL = 12, DT_BF16 = 27 };
+enum { DT_F32 = 0, DT_F16 = 1, DT_I8 = 2, DT_I32 = 3, DT_U8 = 4, DT_I16 = 6, DT_U16 = 7, DT_U32 = 8, DT_I64 = 9, DT_U64 = 10, DT_F64 = 11, DT_BOOL = 12,
+	DT_BF16 = 27 };
 enum { FMT_NCHW = 0, FMT_NHWC = 1, FMT_ND = 2, FMT_NCDHW = 30, FMT_NCL = 47 };
 
 // Results of a check.

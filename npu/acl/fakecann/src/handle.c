@@ -14,7 +14,8 @@ static slot *parts[PARTS];
 static int64_t used;
 static char *range;
 
-static const char *const kinds[] = {"nothing", "a context", "a stream", "an event", "a graph", "a tensor", "a scalar", "an array", "a list of tensors", "a list of scalars", "an executor", "a communicator"};
+static const char *const kinds[] = {"nothing", "a context", "a stream", "an event", "a graph", "a tensor", "a scalar", "an array", "a list of tensors",
+	"a list of scalars", "an executor", "a communicator"};
 
 void *fk_handle(enum fk_kind kind, void *object) {
 	if (!range) {

@@ -1,4 +1,5 @@
-// hccl.h: collectives. The rank that makes the root information runs a hub, a thread that all ranks connect to over a unix socket, in one process or in several.
+// hccl.h: collectives. The rank that makes the root information runs a hub, a thread that all ranks connect to over a unix socket, in one process or in
+// several.
 // A collective is a request of each rank to the hub, which computes when all are there and answers.
 #ifndef FK_HCCL_H
 #define FK_HCCL_H
@@ -6,7 +7,8 @@
 #include "rt.h"
 
 // HcclResult.
-enum { HC_OK, HC_PARA, HC_PTR, HC_MEMORY, HC_INTERNAL, HC_NOT_SUPPORT, HC_NOT_FOUND, HC_UNAVAIL, HC_SYSCALL, HC_TIMEOUT, HC_OPEN_FILE, HC_TCP_CONNECT, HC_RUNTIME = 15, HC_NETWORK = 19, HC_AGAIN = 20, HC_REMOTE = 21, HC_SUSPENDING = 22, HC_OOM = 24 };
+enum { HC_OK, HC_PARA, HC_PTR, HC_MEMORY, HC_INTERNAL, HC_NOT_SUPPORT, HC_NOT_FOUND, HC_UNAVAIL, HC_SYSCALL, HC_TIMEOUT, HC_OPEN_FILE, HC_TCP_CONNECT,
+	HC_RUNTIME = 15, HC_NETWORK = 19, HC_AGAIN = 20, HC_REMOTE = 21, HC_SUSPENDING = 22, HC_OOM = 24 };
 
 enum { HT_I8, HT_I16, HT_I32, HT_F16, HT_F32, HT_I64, HT_U64, HT_U8, HT_U16, HT_U32, HT_F64, HT_BF16 };
 enum { HR_SUM, HR_PROD, HR_MAX, HR_MIN };

@@ -93,7 +93,8 @@ static int32_t await(op *o, part *p, int64_t until) {
 			return 107023;
 		}
 		if (!fk_wait(until) && !(m = comm_answer(o->c, p->id))) {
-			snprintf(o->t.why, sizeof o->t.why, "%s: %s of communicator %.100s (operation %llu) waited %g s for the other ranks", o->first ? "EI0006: link set-up" : "EI0002: notify wait timeout", what,
+			snprintf(o->t.why, sizeof o->t.why, "%s: %s of communicator %.100s (operation %llu) waited %g s for the other ranks", o->first ?
+				"EI0006: link set-up" : "EI0002: notify wait timeout", what,
 				o->c->set.name, (unsigned long long)p->f.order, o->first ? o->c->set.connect_s + 20 : o->c->set.exec_s);
 			return 107020;
 		}
@@ -205,7 +206,8 @@ static int32_t reduction_checked(int dtype, int how) {
 	bool known = dtype == HT_I8 || dtype == HT_I32 || dtype == HT_I64 || dtype == HT_F16 || dtype == HT_F32;
 	if (fk_sw.soc != SOC_910) known |= dtype == HT_I16 || dtype == HT_BF16;
 	if (fk_sw.soc == SOC_950) known |= dtype == HT_U64 || dtype == HT_F64;
-	if (!known || (how == HR_PROD && (dtype == HT_I16 || dtype == HT_BF16))) return fk_error(HC_NOT_SUPPORT, "EI0003: a reduction of dataType %d with op %d is not supported", dtype, how);
+	if (!known || (how == HR_PROD && (dtype == HT_I16 || dtype == HT_BF16))) return fk_error(HC_NOT_SUPPORT,
+		"EI0003: a reduction of dataType %d with op %d is not supported", dtype, how);
 	return HC_OK;
 }
 
@@ -317,7 +319,8 @@ int32_t f_HcclReduceScatterV(void *send, void *counts, void *displs, void *recv,
 		fk_release();
 		return code;
 	}
-	part p = {.f = {.kind = HK_REDUCE_SCATTER_V, .count = count, .dtype = dtype, .op = how, .nmeta = (uint64_t)c->ranks}, .meta = numbers(counts, NULL, c->ranks)};
+	part p = {.f = {.kind = HK_REDUCE_SCATTER_V, .count = count, .dtype = dtype, .op = how, .nmeta = (uint64_t)c->ranks}, .meta = numbers(counts, NULL,
+		c->ranks)};
 	displaced(&p.send, &p.sends, c->ranks, send, counts, displs, dtype);
 	one_piece(&p.recv, &p.recvs, recv, count, dtype);
 	return finish(c, s, &p);
@@ -396,7 +399,8 @@ int32_t f_HcclAlltoAll(void *send, uint64_t count, int32_t dtype, void *recv, ui
 	int32_t code = type_checked(dtype);
 	if (!code) code = buffer_checked(send, count, dtype, "sendBuf");
 	if (!code) code = buffer_checked(recv, count, dtype, "recvBuf");
-	if (!code && (count != rcount || dtype != rtype)) code = fk_error(HC_PARA, "EI0003: what is sent and what is received differ: %llu of type %d, %llu of type %d", (unsigned long long)count, dtype,
+	if (!code && (count != rcount || dtype != rtype)) code = fk_error(HC_PARA,
+		"EI0003: what is sent and what is received differ: %llu of type %d, %llu of type %d", (unsigned long long)count, dtype,
 		(unsigned long long)rcount, rtype);
 	if (!code && send == recv) code = fk_error(HC_PARA, "EI0003: sendBuf and recvBuf are the same");
 	fk_comm *c = code ? NULL : begin(comm, stream, &s, &code);
@@ -407,13 +411,15 @@ int32_t f_HcclAlltoAll(void *send, uint64_t count, int32_t dtype, void *recv, ui
 	return finish(c, s, &p);
 }
 
-int32_t f_HcclAlltoAllV(void *send, void *counts, void *displs, int32_t dtype, void *recv, void *rcounts, void *rdispls, int32_t rtype, void *comm, void *stream) {
+int32_t f_HcclAlltoAllV(void *send, void *counts, void *displs, int32_t dtype, void *recv, void *rcounts, void *rdispls, int32_t rtype, void *comm,
+	void *stream) {
 	fk_stream *s;
 	int32_t code = type_checked(dtype);
 	if (!counts || !displs || !rcounts || !rdispls) return fk_error(HC_PTR, "EI0003: counts or displacements are null");
 	if (!code) code = buffer_checked(send, 0, dtype, "sendBuf");
 	if (!code) code = buffer_checked(recv, 0, dtype, "recvBuf");
-	if (!code && (dtype != rtype || send == recv)) code = fk_error(HC_PARA, "EI0003: sendType %d, recvType %d, or sendBuf and recvBuf are the same", dtype, rtype);
+	if (!code && (dtype != rtype || send == recv)) code = fk_error(HC_PARA, "EI0003: sendType %d, recvType %d, or sendBuf and recvBuf are the same", dtype,
+		rtype);
 	fk_comm *c = code ? NULL : begin(comm, stream, &s, &code);
 	if (!c) return code;
 	part p = {.f = {.kind = HK_ALL_TO_ALL_V, .dtype = dtype, .nmeta = 2 * (uint64_t)c->ranks}, .meta = numbers(counts, rcounts, c->ranks)};
@@ -447,9 +453,11 @@ static int32_t transfer(void *buf, uint64_t count, int32_t dtype, uint32_t peer,
 	return finish(c, s, &p);
 }
 
-int32_t f_HcclSend(void *buf, uint64_t count, int32_t dtype, uint32_t peer, void *comm, void *stream) { return transfer(buf, count, dtype, peer, comm, stream, true); }
+int32_t f_HcclSend(void *buf, uint64_t count, int32_t dtype, uint32_t peer, void *comm, void *stream) { return transfer(buf, count, dtype, peer, comm,
+	stream, true); }
 
-int32_t f_HcclRecv(void *buf, uint64_t count, int32_t dtype, uint32_t peer, void *comm, void *stream) { return transfer(buf, count, dtype, peer, comm, stream, false); }
+int32_t f_HcclRecv(void *buf, uint64_t count, int32_t dtype, uint32_t peer, void *comm, void *stream) { return transfer(buf, count, dtype, peer, comm,
+	stream, false); }
 
 int32_t f_HcclBatchSendRecv(void *items, uint32_t n, void *comm, void *stream) {
 	struct item {

@@ -295,7 +295,8 @@ int32_t f_HcclCommDestroy(void *handle) {
 	fk_acquire();
 	fk_comm *c = comm_of(handle, &code);
 	if (c && c->finished < c->used) {
-		code = fk_violation(HC_AGAIN, "EI0003: %llu operations of the communicator have not ended: synchronise its streams first", (unsigned long long)(c->used - c->finished));
+		code = fk_violation(HC_AGAIN, "EI0003: %llu operations of the communicator have not ended: synchronise its streams first",
+			(unsigned long long)(c->used - c->finished));
 		c = NULL;
 	}
 	if (c) {

@@ -11,11 +11,14 @@ int64_t hccl_size(int dtype) {
 static bool differs(message *const *m, int n, char *err, size_t room) {
 	for (int i = 1; i < n; i++) {
 		const frame *a = &m[0]->f, *b = &m[i]->f;
-		const char *what = a->kind != b->kind ? "the operation" : a->dtype != b->dtype ? "the data type" : a->op != b->op ? "the reduction" : a->root != b->root ? "the root" : NULL;
+		const char *what = a->kind != b->kind ? "the operation" : a->dtype != b->dtype ? "the data type" : a->op != b->op ? "the reduction" : a->root != b->root ?
+			"the root" : NULL;
 		if (!what && a->count != b->count && a->kind != HK_ALL_TO_ALL_V && a->kind != HK_ALL_GATHER_V && a->kind != HK_REDUCE_SCATTER_V) what = "the count";
 		if (!what) continue;
-		snprintf(err, room, "%s differs: rank 0 has %s #%llu (count %llu, type %d, op %d, root %u), rank %d %s (count %llu, type %d, op %d, root %u)", what, hub_names[a->kind],
-			(unsigned long long)a->order, (unsigned long long)a->count, a->dtype, a->op, a->root, i, hub_names[b->kind], (unsigned long long)b->count, b->dtype, b->op, b->root);
+		snprintf(err, room, "%s differs: rank 0 has %s #%llu (count %llu, type %d, op %d, root %u), rank %d %s (count %llu, type %d, op %d, root %u)", what,
+			hub_names[a->kind],
+			(unsigned long long)a->order, (unsigned long long)a->count, a->dtype, a->op, a->root, i, hub_names[b->kind], (unsigned long long)b->count, b->dtype,
+				b->op, b->root);
 		return true;
 	}
 	return false;

@@ -81,7 +81,8 @@ static bool environment(hccl_settings *s) {
 	double buffer = 200;
 	s->connect_s = 120;
 	s->exec_s = 1836;
-	bool ok = number("HCCL_CONNECT_TIMEOUT", 120, 7200, &s->connect_s) && number("HCCL_EXEC_TIMEOUT", 0, 2147483647, &s->exec_s) && number("HCCL_BUFFSIZE", 1, 1 << 20, &buffer);
+	bool ok = number("HCCL_CONNECT_TIMEOUT", 120, 7200, &s->connect_s) && number("HCCL_EXEC_TIMEOUT", 0, 2147483647, &s->exec_s) && number("HCCL_BUFFSIZE", 1,
+		1 << 20, &buffer);
 	s->buffer_mb = (int64_t)buffer;
 	const char *det = getenv("HCCL_DETERMINISTIC"), *algo = getenv("HCCL_ALGO");
 	s->deterministic = hccl_deterministic_option || (det && (strcmp(det, "true") == 0 || strcmp(det, "strict") == 0)); // other words have no effect
@@ -124,8 +125,11 @@ int32_t f_HcclGetConfig(int32_t config, void *value) {
 }
 
 void *f_HcclGetErrorString(int32_t code) {
-	static char *const texts[] = {"no error", "parameter error", "empty pointer", "memory error", "internal error", "not support feature", "not found specific resource", "resource unavailable",
-		"call system interface error", "timeout", "open file fail", "tcp connect fail", "roce connect fail", "tcp transfer fail", "roce transfer fail", "call runtime api fail", "call driver api fail",
-		"call profiling api fail", "call cce api fail", "call network api fail", "operation again", "remote error", "suspending communicator", "retry constraint", "out of memory"};
+	static char *const texts[] = {"no error", "parameter error", "empty pointer", "memory error", "internal error", "not support feature",
+		"not found specific resource", "resource unavailable",
+		"call system interface error", "timeout", "open file fail", "tcp connect fail", "roce connect fail", "tcp transfer fail", "roce transfer fail",
+			"call runtime api fail", "call driver api fail",
+		"call profiling api fail", "call cce api fail", "call network api fail", "operation again", "remote error", "suspending communicator", "retry constraint",
+			"out of memory"};
 	return code >= 0 && code <= HC_OOM ? texts[code] : (void *)(uintptr_t)"unknown error";
 }

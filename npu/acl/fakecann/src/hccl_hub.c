@@ -7,7 +7,8 @@
 
 #include "hccl.h"
 
-const char *const hub_names[] = {"hello", "HcclCommDestroy", "HcclAllReduce", "HcclReduce", "HcclReduceScatter", "HcclReduceScatterV", "HcclAllGather", "HcclAllGatherV", "HcclBroadcast",
+const char *const hub_names[] = {"hello", "HcclCommDestroy", "HcclAllReduce", "HcclReduce", "HcclReduceScatter", "HcclReduceScatterV", "HcclAllGather",
+	"HcclAllGatherV", "HcclBroadcast",
 	"HcclScatter", "HcclAlltoAll", "HcclAlltoAllV", "HcclBarrier", "HcclSend", "HcclRecv"};
 
 typedef struct rank {
@@ -158,7 +159,8 @@ static void transfer(hub *h, message *m) {
 	message *s = m->f.kind == HK_SEND ? m : o, *r = s == m ? o : m;
 	if (s->f.count != r->f.count || s->f.dtype != r->f.dtype) {
 		char err[200];
-		snprintf(err, sizeof err, "rank %u sends %llu of type %d, rank %u receives %llu of type %d", s->f.rank, (unsigned long long)s->f.count, s->f.dtype, r->f.rank, (unsigned long long)r->f.count,
+		snprintf(err, sizeof err, "rank %u sends %llu of type %d, rank %u receives %llu of type %d", s->f.rank, (unsigned long long)s->f.count, s->f.dtype,
+			r->f.rank, (unsigned long long)r->f.count,
 			r->f.dtype);
 		answer_rank(h, (int)s->f.rank, &s->f, HC_PARA, err, strlen(err));
 		answer_rank(h, (int)r->f.rank, &r->f, HC_PARA, err, strlen(err));

@@ -57,7 +57,8 @@ static int32_t from_table(void *path, uint32_t rank, void *config, void *out) {
 	if (!c) return HC_RUNTIME;
 	if (!out) return fk_error(HC_PTR, "EI0003: comm is null");
 	code = read_table(path, rank, &t);
-	if (!code && t.device != device) code = fk_error(HC_PARA, "EI0014: the rank table gives rank %u device %d, the thread has device %d", rank, t.device, device);
+	if (!code && t.device != device) code = fk_error(HC_PARA, "EI0014: the rank table gives rank %u device %d, the thread has device %d", rank, t.device,
+		device);
 	if (!code) {
 		uint64_t hash = 14695981039346656037u;
 		for (const char *p = t.text; *p; p++) hash = (hash ^ (unsigned char)*p) * 1099511628211u;
@@ -86,7 +87,8 @@ static int32_t pass(fk_comm *c, bool sends, uint32_t peer, uint64_t tag, unsigne
 	fk_acquire();
 	message *m;
 	while (!(m = comm_answer(c, id)) && fk_wait(until)) {}
-	int32_t code = !m ? fk_error(HC_TIMEOUT, "EI0015: rank %u of the group did not come", peer) : m->f.status ? fk_error(m->f.status, "EI0014: %s", m->data) : HC_OK;
+	int32_t code = !m ? fk_error(HC_TIMEOUT, "EI0015: rank %u of the group did not come", peer) : m->f.status ? fk_error(m->f.status, "EI0014: %s",
+		m->data) : HC_OK;
 	if (!code && !sends) memcpy(bytes, m->data, ROOT_BYTES);
 	fk_release();
 	message_free(m);

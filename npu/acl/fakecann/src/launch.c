@@ -63,7 +63,8 @@ static bool is_output(const fk_desc *d, int i) {
 	if (d->codes[i] == C_To || d->codes[i] == C_TLo) return true;
 	const char *n = d->names[i];
 	size_t len = strlen(n);
-	return (d->codes[i] == C_T || d->codes[i] == C_TL) && (strncmp(n, "out", 3) == 0 || (len > 3 && strcmp(n + len - 3, "Ref") == 0) || (len > 3 && strcmp(n + len - 3, "Out") == 0));
+	return (d->codes[i] == C_T || d->codes[i] == C_TL) && (strncmp(n, "out", 3) == 0 || (len > 3 && strcmp(n + len - 3, "Ref") == 0) || (len > 3 &&
+		strcmp(n + len - 3, "Out") == 0));
 }
 
 // saturate does what a device that is not in INF/NAN mode does to f16: infinity becomes 65504, NaN zero. It returns how many values it changed.

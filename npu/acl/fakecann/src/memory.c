@@ -62,7 +62,8 @@ char *fk_reach(int device, const void *p, int64_t bytes, char *err, size_t n) {
 	} else if (b->device != device && !fk_devices[device].peers[b->device]) {
 		snprintf(err, n, "address %p belongs to device %d, not %d", p, b->device, device);
 	} else if ((uintptr_t)p + (uint64_t)bytes > b->addr + b->bytes) {
-		snprintf(err, n, "%lld bytes at %p end %lld bytes behind their block of %zu bytes", (long long)bytes, p, (long long)((uintptr_t)p + (uint64_t)bytes - b->addr - b->bytes), b->bytes);
+		snprintf(err, n, "%lld bytes at %p end %lld bytes behind their block of %zu bytes", (long long)bytes, p,
+			(long long)((uintptr_t)p + (uint64_t)bytes - b->addr - b->bytes), b->bytes);
 	} else {
 		b->touched = true;
 		return b->mem + ((uintptr_t)p - b->addr);
@@ -150,7 +151,8 @@ static bool zone_holds(const char *p) {
 static void guard(fk_block *b) {
 	bool before = zone_holds(b->mem - ZONE), behind = zone_holds(b->mem + b->bytes);
 	if (before && behind) return;
-	fk_violation(0, "bytes %s a block of %zu bytes of %s memory were written", before ? "behind" : "before", b->bytes, (b->place == FK_FREED ? b->was : b->place) == FK_PINNED ? "page-locked" : "device");
+	fk_violation(0, "bytes %s a block of %zu bytes of %s memory were written", before ? "behind" : "before", b->bytes, (b->place == FK_FREED ?
+		b->was : b->place) == FK_PINNED ? "page-locked" : "device");
 	memset(b->mem - ZONE, GUARD, ZONE);
 	memset(b->mem + b->bytes, GUARD, ZONE);
 }
@@ -224,7 +226,8 @@ static int32_t device_malloc(void **out, uint64_t bytes, int32_t policy) {
 	if (!out || !bytes) return fk_error(107000, "%s", out ? "the size is 0" : "devPtr is null");
 	if (policy < 0 || (policy & ~0x1100) > 7) return fk_error(107000, "policy %d does not exist", policy);
 	if (bytes > (uint64_t)fk_sw.memory || !fk_take(c->device, charged(bytes))) {
-		return fk_error(207001, "Failed to apply for memory: %llu bytes on device %d, %lld of %lld in use", (unsigned long long)bytes, c->device, (long long)fk_devices[c->device].used,
+		return fk_error(207001, "Failed to apply for memory: %llu bytes on device %d, %lld of %lld in use", (unsigned long long)bytes, c->device,
+			(long long)fk_devices[c->device].used,
 			(long long)fk_sw.memory);
 	}
 	fk_block *b = block_new(FK_DEVICE, c->device, bytes);

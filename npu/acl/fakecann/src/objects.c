@@ -30,7 +30,8 @@ static bool format_ok(int format) {
 	return false;
 }
 
-static void *tensor_new(const int64_t *dims, uint64_t n, int32_t dtype, const int64_t *strides, int64_t offset, int32_t format, const int64_t *storage, uint64_t ns, void *base) {
+static void *tensor_new(const int64_t *dims, uint64_t n, int32_t dtype, const int64_t *strides, int64_t offset, int32_t format, const int64_t *storage,
+	uint64_t ns, void *base) {
 	const char *wrong = NULL;
 	ft t = {.nd = (int)n, .offset = offset, .dtype = dtype, .format = format, .storage = 1, .base = base};
 	if (n > FAKE_DIMS || (n && !dims) || (ns && !storage)) {

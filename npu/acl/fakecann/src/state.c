@@ -137,7 +137,8 @@ static void keep(int32_t code, const char *format, va_list l) {
 	localtime_r(&now, &tm);
 	strftime(stamp, sizeof stamp, "%Y-%m-%d-%H:%M:%S", &tm);
 	bool own = what[0] == 'E' && (what[1] == 'I' || what[1] == 'J') && what[2] >= '0' && what[2] <= '9';
-	snprintf(text, sizeof text, "%.6s: [PID: %d] %s %s%s\n        TraceBack (most recent call last):\n        %s failed, error code is %d.\n", own ? what : prefix(code), (int)getpid(), stamp,
+	snprintf(text, sizeof text, "%.6s: [PID: %d] %s %s%s\n        TraceBack (most recent call last):\n        %s failed, error code is %d.\n", own ?
+		what : prefix(code), (int)getpid(), stamp,
 		own ? "" : "Reason: ", own ? what + 8 : what, fk_current(), code);
 	has_text = true;
 	last = code;

@@ -28,7 +28,8 @@ static void report(writer *w) {
 		int64_t n;
 	} l[] = {
 		{"violations", c->violations}, {"leaked_executors", c->executors}, {"injected", c->injected}, {"pageable_copies", c->pageable_copies}, {"tasks", c->tasks},
-		{"threads", c->threads}, {"device_blocks", c->device_blocks}, {"device_bytes", c->device_bytes}, {"host_blocks", c->host_blocks}, {"host_bytes", c->host_bytes},
+		{"threads", c->threads}, {"device_blocks", c->device_blocks}, {"device_bytes", c->device_bytes}, {"host_blocks", c->host_blocks}, {"host_bytes",
+			c->host_bytes},
 		{"streams", c->streams}, {"events", c->events}, {"contexts", c->contexts}, {"comms", c->comms}, {"tensors", c->tensors}, {"scalars", c->scalars},
 		{"arrays", c->arrays}, {"lists", c->lists}, {"repeatable", c->repeatable}, {"graphs", c->graphs},
 	};

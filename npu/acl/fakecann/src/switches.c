@@ -1,7 +1,8 @@
 // The switches FAKE_CANN_*: read when the library is loaded, changed by fakeSet.
 #include "rt.h"
 
-fk_switches fk_sw = {.version = 81, .soc = SOC_A2, .soc_name = "Ascend910B3", .devices = 8, .memory = 4096LL << 20, .infnan = true, .destroy_waits = true, .time_scale = 1, .util = 37};
+fk_switches fk_sw = {.version = 81, .soc = SOC_A2, .soc_name = "Ascend910B3", .devices = 8, .memory = 4096LL << 20, .infnan = true, .destroy_waits = true,
+	.time_scale = 1, .util = 37};
 
 typedef struct delay {
 	char op[64];
@@ -41,7 +42,8 @@ static bool set_soc(const char *v) {
 	if (strncmp(v, "Ascend", 6) != 0) return bad("FAKE_CANN_SOC", v);
 	snprintf(fk_sw.soc_name, sizeof fk_sw.soc_name, "%s", v);
 	// The plain "Ascend910B" is of the first generation; a digit behind it makes it an A2.
-	fk_sw.soc = strncmp(v, "Ascend950", 9) == 0 ? SOC_950 : strncmp(v, "Ascend910_93", 12) == 0 ? SOC_A3 : strncmp(v, "Ascend910B", 10) == 0 && v[10] ? SOC_A2 : SOC_910;
+	fk_sw.soc = strncmp(v, "Ascend950", 9) == 0 ? SOC_950 : strncmp(v, "Ascend910_93", 12) == 0 ? SOC_A3 : strncmp(v, "Ascend910B", 10) == 0 && v[10] ?
+		SOC_A2 : SOC_910;
 	return true;
 }
 
@@ -161,7 +163,8 @@ FK_SHARED bool fakeSet(const char *name, const char *value) {
 }
 
 __attribute__((constructor)) static void read_environment(void) {
-	static const char *const names[] = {"SOC", "DEVICES", "MEMORY_MIB", "DELAY", "JITTER", "INJECT", "INLINE", "STATS", "ABORT", "SEED", "INFNAN", "TIME_SCALE", "TWO_RANKS", "DESTROY", "UTIL", "DCMI"};
+	static const char *const names[] = {"SOC", "DEVICES", "MEMORY_MIB", "DELAY", "JITTER", "INJECT", "INLINE", "STATS", "ABORT", "SEED", "INFNAN", "TIME_SCALE",
+		"TWO_RANKS", "DESTROY", "UTIL", "DCMI"};
 	fk_sw.seed = (uint64_t)fk_now() * 2654435761u;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char name[64];

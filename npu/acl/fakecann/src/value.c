@@ -49,7 +49,8 @@ static const struct {
 	int dtype, size;
 	const char *name;
 } dtypes[] = {
-	{DT_F32, 4, "FLOAT"},  {DT_F16, 2, "FLOAT16"},  {DT_I8, 1, "INT8"},    {DT_I32, 4, "INT32"},   {DT_U8, 1, "UINT8"},   {DT_I16, 2, "INT16"},    {DT_U16, 2, "UINT16"},
+	{DT_F32, 4, "FLOAT"},  {DT_F16, 2, "FLOAT16"},  {DT_I8, 1, "INT8"},    {DT_I32, 4, "INT32"},   {DT_U8, 1, "UINT8"},   {DT_I16, 2, "INT16"},    {DT_U16, 2,
+		"UINT16"},
 	{DT_U32, 4, "UINT32"}, {DT_I64, 8, "INT64"},    {DT_U64, 8, "UINT64"}, {DT_F64, 8, "DOUBLE"},  {DT_BOOL, 1, "BOOL"},  {DT_BF16, 2, "BFLOAT16"},
 };
 

@@ -23,7 +23,8 @@ void open_device(int device) {
 
 void close_device(int device) {
 	OK(aclrtResetDevice(device));
-	static const char *const left[] = {"device_blocks", "host_blocks", "streams", "events", "leaked_executors", "tensors", "scalars", "arrays", "lists", "comms"};
+	static const char *const left[] = {"device_blocks", "host_blocks", "streams", "events", "leaked_executors", "tensors", "scalars", "arrays", "lists",
+		"comms"};
 	for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
 		if (stat(left[i])) {
 			fprintf(stderr, "%lld %s are left\n", stat(left[i]), left[i]);
