@@ -113,7 +113,7 @@ func (l *lowering) mark() error {
 		kids := children(n)
 		if p, ok := n.Op().(*pick); ok {
 			l.live[kids[0]] = true
-			if state, ok := p.main.kind.State[p.i]; ok {
+			if state, ok := p.main.kind.StateOf(p.main.attrs, p.i); ok {
 				return fmt.Errorf("%s %s: output %d is the state %q itself; use the state's node", p.main.kind.Name, where(p.main), p.i, p.main.kids[state].Name())
 			}
 			continue
@@ -200,7 +200,7 @@ func (l *lowering) call(n *Node, o *call) error {
 		if i > 0 {
 			node = o.picks[i]
 		}
-		if s, ok := o.kind.State[i]; ok {
+		if s, ok := o.kind.StateOf(o.attrs, i); ok {
 			if l.g.Values[in[s]].Role != plan.State {
 				return fmt.Errorf("%s %s: input %d must be made by Builder.State, because it is updated in place", o.kind.Name, where(o), s)
 			}

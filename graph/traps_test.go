@@ -11,6 +11,7 @@ import (
 
 	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )
@@ -142,7 +143,7 @@ func TestOpContract(t *testing.T) {
 func init() {
 	same := func(_ npu.Attrs, in []npu.Desc) ([]npu.Desc, error) { return in[:1], nil }
 	bad := func(name string, g func(t op.Tape, c op.Call) ([]op.Ref, error)) {
-		op.Register(&op.Kind{Name: name, Infer: same, Grad: g})
+		op.Register(&op.Kind{Kind: kind.Register(&kind.Kind{Name: name, In: "x", Out: "y", Shape: same}), Grad: g})
 	}
 	bad("test_nil", func(op.Tape, op.Call) ([]op.Ref, error) { return []op.Ref{nil}, nil })
 	bad("test_short", func(op.Tape, op.Call) ([]op.Ref, error) { return nil, nil })

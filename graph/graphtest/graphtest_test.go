@@ -9,6 +9,7 @@ import (
 	"github.com/gotrain/gotrain/graph/graphtest"
 	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 // Check the gradient of a custom function.
@@ -28,8 +29,10 @@ func Example() {
 
 func init() {
 	op.Register(&op.Kind{ // exp, with a gradient that is off by a thousandth; the reference sees unary
-		Name:  "test_wrong",
-		Infer: func(_ npu.Attrs, in []npu.Desc) ([]npu.Desc, error) { return in[:1], nil },
+		Kind: kind.Register(&kind.Kind{
+			Name: "test_wrong", In: "x", Out: "y",
+			Shape: func(_ npu.Attrs, in []npu.Desc) ([]npu.Desc, error) { return in[:1], nil },
+		}),
 		Grad: func(t op.Tape, c op.Call) ([]op.Ref, error) {
 			return t.Apply(npu.Unary, npu.Attrs{"fn": "affine", "alpha": 2.001}, c.DOut)
 		},

@@ -5,66 +5,27 @@ import (
 	"slices"
 
 	"github.com/gotrain/gotrain/npu"
-)
-
-var (
-	unaryFns  = []string{"abs", "affine", "exp", "gelu", "log", "neg", "recip", "rsqrt", "sigmoid", "sign", "silu", "sqrt", "square", "tanh"}
-	binaryFns = []string{"add", "div", "eq", "ge", "gt", "max", "min", "mul", "sub"}
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 func init() {
-	Register(&Kind{Name: npu.Relu, Infer: inferRelu, Grad: gradRelu, InPlace: [][2]int{{0, 0}}})
-	Register(&Kind{Name: npu.ReluBwd, Infer: inferReluBwd, InPlace: [][2]int{{0, 0}}})
+	Register(&Kind{Kind: kind.Of(npu.Relu), Grad: gradRelu})
+	Register(&Kind{Kind: kind.Of(npu.ReluBwd)})
 	Register(&Kind{
-		Name: npu.Unary, Infer: inferUnary, Grad: gradUnary, InPlace: [][2]int{{0, 0}},
+		Kind: kind.Of(npu.Unary), Grad: gradUnary,
 		DiffWRT: func(a npu.Attrs, n int) []bool { return slices.Repeat([]bool{a.Str("fn") != "sign"}, n) },
 	})
 	Register(&Kind{
-		Name: npu.Binary, Infer: inferBinary, Grad: gradBinary, InPlace: [][2]int{{0, 0}},
+		Kind: kind.Of(npu.Binary), Grad: gradBinary,
 		DiffWRT: func(a npu.Attrs, n int) []bool {
 			return slices.Repeat([]bool{!slices.Contains([]string{"gt", "ge", "eq"}, a.Str("fn"))}, n)
 		},
 	})
 }
 
-func inferRelu(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := check(a, in, "x", "")
-	c.floats(0)
-	if !c.ok() {
-		return nil, c.err
-	}
-	return c.done(in[0])
-}
-
 func gradRelu(t Tape, c Call) ([]Ref, error) {
 	r := &rule{t: t}
 	return r.done(r.do(npu.ReluBwd, nil, c.DOut, c.Out[0]))
-}
-
-func inferReluBwd(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := check(a, in, "dy y", "")
-	c.floats(0)
-	c.like(1, 0, "y", "dy")
-	if !c.ok() {
-		return nil, c.err
-	}
-	return c.done(in[0])
-}
-
-func inferUnary(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := check(a, in, "x", "fn:s alpha:f beta:f")
-	c.floats(0)
-	fn := a.Str("fn")
-	if c.ok() && !slices.Contains(unaryFns, fn) {
-		c.failf("knows no function %q, only %v", fn, unaryFns)
-	}
-	if _, alpha := a["alpha"]; c.ok() && alpha && fn != "affine" {
-		c.failf("attribute alpha belongs to fn affine, not %s", fn)
-	}
-	if !c.ok() {
-		return nil, c.err
-	}
-	return c.done(in[0])
 }
 
 func gradUnary(t Tape, c Call) ([]Ref, error) {
@@ -110,40 +71,6 @@ func (r *rule) geluSlope(x Ref) Ref {
 	du := r.affine(xx, 3*k*a, k)
 	half := r.affine(r.mul(x, r.mul(r.affine(r.unary("square", t), -1, 1), du)), 0.5, 0)
 	return r.add(r.affine(t, 0.5, 0.5), half)
-}
-
-func inferBinary(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := check(a, in, "a b", "fn:s relu:b")
-	c.floats(0)
-	if fn := a.Str("fn"); c.ok() && !slices.Contains(binaryFns, fn) {
-		c.failf("knows no function %q, only %v", fn, binaryFns)
-	}
-	if !c.ok() {
-		return nil, c.err
-	}
-	y, ok := Broadcast(in[0].Shape, in[1].Shape)
-	if !ok {
-		c.failf("shapes %v and %v do not broadcast", in[0].Shape, in[1].Shape)
-	}
-	return c.done(npu.Desc{Shape: y, DType: in[0].DType})
-}
-
-// Broadcast is NumPy's rule: shapes are aligned at the last axis; extents are equal or one of them is 1.
-func Broadcast(a, b npu.Shape) (npu.Shape, bool) {
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	y := a.Clone()
-	for i, n := range b {
-		j := len(a) - len(b) + i
-		switch {
-		case y[j] == 1:
-			y[j] = n
-		case n != 1 && n != y[j]:
-			return nil, false
-		}
-	}
-	return y, true
 }
 
 // gradBinary: of equal operands max and min give the whole gradient to the first.

@@ -164,8 +164,7 @@ func (l *layouter) call(c *Call) error {
 	for j := range s.Out {
 		s.Out[j] = None
 		if j >= len(c.Out) || c.Out[j] == None {
-			// Unwanted, yet kernels write it: memory for the length of this step. Only maxpool can leave its second output out.
-			if c.Kind != npu.MaxPool {
+			if !k.MayBeNil(c.Attrs, j) { // unwanted, yet kernels write it: memory for the length of this step
 				s.Out[j] = l.tensor(Tensor{Name: c.Name, Desc: o.Out[j]})
 			}
 			continue

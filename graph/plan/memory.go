@@ -80,7 +80,7 @@ func (p *Plan) inherit() {
 		if s.Host != nil || err != nil {
 			continue
 		}
-		for _, pair := range k.InPlace {
+		for _, pair := range k.Pairs(s.Op.Attrs) {
 			if pair[0] >= len(s.Out) || pair[1] >= len(s.In) || s.Out[pair[0]] == None || !p.isGrad(s.Out[pair[0]]) {
 				continue
 			}
@@ -168,7 +168,7 @@ func (p *Plan) reuse(si, j int, of map[ID]*block, taken map[*block]bool) *block 
 	if err != nil {
 		return nil
 	}
-	for _, pair := range k.InPlace {
+	for _, pair := range k.Pairs(s.Op.Attrs) {
 		if pair[0] != j || pair[1] >= len(s.In) {
 			continue
 		}

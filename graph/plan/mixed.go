@@ -5,21 +5,10 @@ import (
 
 	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
-// follow lists the kinds that have no opinion on precision: they compute in the low dtype only where their data already is in
-// it, so that a loss or a statistic stays float32 when it is added, scaled or reduced.
-var follow = map[string]bool{
-	npu.Binary: true, npu.Unary: true, npu.Reduce: true, npu.BroadcastTo: true, npu.Relu: true, npu.ReluBwd: true,
-	npu.Transpose: true, npu.Concat: true, npu.Slice: true, npu.Pad: true, npu.Reshape: true, npu.Dropout: true,
-	npu.Softmax: true, npu.SoftmaxBwd: true, npu.LogSoftmax: true, npu.LogSoftmaxBwd: true,
-}
-
-// wide lists functions whose results easily leave the range of f16, which ends at 65504: they are computed and kept in float32, as PyTorch's autocast
-// does. bf16 has float32's range and needs no such list.
-var wide = map[string]bool{"exp": true, "log": true, "square": true, "recip": true, "rsqrt": true}
-
-// Mixed rewrites the graph so that activations live in dtype act (BF16 or F16): kinds say per argument what follows (op.Class).
+// Mixed rewrites the graph so that activations live in dtype act (BF16 or F16): kinds say per argument what follows (kind.Class).
 // Parameters, states and inputs keep their dtype and are converted where they are used, once in the forward and once
 // in the backward pass; gradients of parameters end in float32. (Micikevicius et al., arXiv 1710.03740.) With F16 the loss must be scaled, and what
 // sums or grows stays float32; bfloat16 needs neither.
@@ -83,11 +72,6 @@ func (m *mixer) as(v ID, t npu.DType, name string, back bool) ID {
 func (m *mixer) call(c Call) error {
 	n := c
 	n.In, n.Out = make([]ID, len(c.In)), make([]ID, len(c.Out))
-	low := m.lowers(c)
-	if low && m.act == npu.F16 && c.Kind == npu.Reduce && c.Attrs.Str("fn") == "sum" && c.Attrs.Str("out") == "" {
-		n.Attrs = c.Attrs.Clone() // a sum over many elements overflows
-		n.Attrs["out"] = npu.F32.String()
-	}
 	var k *op.Kind
 	if c.Host == nil {
 		var err error
@@ -95,14 +79,19 @@ func (m *mixer) call(c Call) error {
 			return err
 		}
 	}
+	low := m.lowers(c, k)
+	if low && m.act == npu.F16 && c.Kind == npu.Reduce && c.Attrs.Str("fn") == "sum" && c.Attrs.Str("out") == "" {
+		n.Attrs = c.Attrs.Clone() // a sum over many elements overflows
+		n.Attrs["out"] = npu.F32.String()
+	}
 	descs := make([]npu.Desc, len(c.In))
 	for i, in := range c.In {
 		v := m.to[in]
 		if t := m.dtype(v); (t == npu.F32 || t == m.act) && c.Kind != npu.Convert {
 			want := npu.F32
-			if k != nil && k.InClass(i) == op.Keep {
+			if k != nil && k.InClass(n.Attrs, i) == kind.Keep {
 				want = t
-			} else if k != nil && k.InClass(i) == op.Act && low {
+			} else if k != nil && k.InClass(n.Attrs, i) == kind.Act && low {
 				want = m.act
 			}
 			v = m.as(v, want, c.Name, c.Back)
@@ -135,7 +124,7 @@ func (m *mixer) call(c Call) error {
 	m.g.Calls = append(m.g.Calls, n)
 	if k != nil && k.Rounds {
 		for j, o := range c.Out {
-			if o != None && k.OutClass(j) == op.Act && m.dtype(m.to[o]) == npu.F32 {
+			if o != None && k.OutClass(n.Attrs, j) == kind.Act && m.dtype(m.to[o]) == npu.F32 {
 				m.to[o] = m.as(m.to[o], m.act, c.Name, c.Back)
 			}
 		}
@@ -144,11 +133,11 @@ func (m *mixer) call(c Call) error {
 }
 
 // lowers says whether the call computes in the low dtype.
-func (m *mixer) lowers(c Call) bool {
-	if c.Host != nil || m.act == npu.F16 && (wide[c.Attrs.Str("fn")] || c.Kind == npu.LogSoftmax || c.Kind == npu.LogSoftmaxBwd) {
+func (m *mixer) lowers(c Call, k *op.Kind) bool {
+	if k == nil || m.act == npu.F16 && k.Wide != nil && k.Wide(c.Attrs) {
 		return false
 	}
-	if !follow[c.Kind] {
+	if !k.Follows {
 		return true
 	}
 	some := false

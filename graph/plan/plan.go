@@ -168,8 +168,8 @@ func bindStates(g *Graph) {
 		if err != nil {
 			continue
 		}
-		for out, in := range k.State {
-			if out < len(c.Out) && g.Values[c.In[in]].Role == State {
+		for _, s := range k.States(c.Attrs) {
+			if out, in := s[0], s[1]; out < len(c.Out) && g.Values[c.In[in]].Role == State {
 				g.Calls[i].Out[out] = c.In[in]
 			}
 		}

@@ -74,7 +74,7 @@ func (r *recompute) block(name string) error {
 			return nil
 		}
 		c := r.g.Calls[i]
-		if k, err := op.Lookup(c.Kind); c.Host == nil && (err != nil || len(k.State) > 0) {
+		if k, err := op.Lookup(c.Kind); c.Host == nil && (err != nil || len(k.States(c.Attrs)) > 0) {
 			return fmt.Errorf("plan: recompute: %s of %q updates a state, so it cannot run twice\nhint: recompute = \"none\"", c.Kind, c.Name)
 		}
 		need[i] = true

@@ -38,7 +38,7 @@ func (s *sketch) call(back bool, name, kind string, a npu.Attrs, in ...ID) []ID 
 	}
 	c := Call{Kind: kind, Attrs: a, In: in, Name: name, Back: back}
 	for j, o := range outs {
-		if from, ok := k.State[j]; ok {
+		if from, ok := k.StateOf(a, j); ok {
 			c.Out = append(c.Out, in[from])
 			continue
 		}

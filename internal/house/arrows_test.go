@@ -18,7 +18,8 @@ const module = "github.com/gotrain/gotrain"
 var arrows = map[string]string{
 	"npu":           "",
 	"npu/queue":     "npu",
-	"npu/ref":       "npu npu/queue",
+	"npu/kind":      "npu",
+	"npu/ref":       "npu npu/kind npu/queue",
 	"npu/solib":     "",
 	"npu/cpu":       "npu npu/... internal/cgroup",
 	"npu/acl":       "npu npu/... internal/amount",
@@ -26,9 +27,9 @@ var arrows = map[string]string{
 	"npu/acl/lower": "npu npu/kind npu/acl/abi",
 	"npu/...":       "npu npu/... ", // devices
 
-	"graph/op":         "npu",
-	"graph/plan":       "npu graph/op",
-	"graph":            "npu graph/op graph/plan",
+	"graph/op":         "npu npu/kind",
+	"graph/plan":       "npu npu/kind graph/op",
+	"graph":            "npu npu/kind graph/op graph/plan",
 	"graph/nn":         "npu graph graph/op",
 	"graph/models/...": "npu graph graph/nn graph/models/...",
 	"graph/graphtest":  "npu/... graph/...", // for tests
@@ -172,7 +173,7 @@ func TestWhoUsesWhichModule(t *testing.T) {
 }
 
 func TestRule(t *testing.T) {
-	for name, want := range map[string]string{"npu": "", "npu/ref": "npu npu/queue", "npu/cpu/kern": "npu npu/...", "graph": "npu graph/op graph/plan",
+	for name, want := range map[string]string{"npu": "", "npu/ref": "npu npu/kind npu/queue", "npu/cpu/kern": "npu npu/...", "graph": "npu npu/kind graph/op graph/plan",
 		"ddp": "npu ddp/bucket ddp/comm"} {
 		got, ok := rule(name)
 		if !ok || strings.Join(got, " ") != want {

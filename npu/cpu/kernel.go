@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 // errNotMine is returned by a maker's choose or build for an op that the next maker should try.
@@ -62,18 +63,11 @@ func arg(op npu.Op, i int) (npu.Desc, bool) {
 	return op.Out[i-len(op.In)], false
 }
 
-// mayBeNil reports whether an output may be omitted: maxpool's index (see kinds.go), and the statistics and per-channel gradients that kernels compute
+// mayBeNil reports whether an output may be omitted: maxpool's index, and the statistics and per-channel gradients that kernels compute
 // alongside their main result.
-func mayBeNil(kind string, out int) bool {
-	switch kind {
-	case npu.MaxPool, npu.BatchNorm, npu.CrossEntropy, npu.LinearCrossEntropy, npu.Attention:
-		return out >= 1
-	case npu.RMSNorm: // evaluation does not use rstd
-		return out == 1
-	case npu.BatchNormBwd, npu.LinearCrossEntropyGrad:
-		return out == 1 || out == 2
-	}
-	return false
+func mayBeNil(op npu.Op, out int) bool {
+	k, err := kind.Lookup(op.Kind)
+	return err == nil && k.MayBeNil(op.Attrs, out)
 }
 
 // Bind checks the arguments and fixes them.
@@ -86,7 +80,7 @@ func (k *kernel) Bind(args []npu.Ptr, workspace npu.Ptr) (npu.Launch, error) {
 	keep := make([]npu.Buffer, 0, n+1)
 	for i, p := range args {
 		d, in := arg(k.op, i)
-		if p.IsNil() && !in && mayBeNil(k.op.Kind, i-len(k.op.In)) {
+		if p.IsNil() && !in && mayBeNil(k.op, i-len(k.op.In)) {
 			continue
 		}
 		mem, err := span(p, k.bytes[i])

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 // prefer is the layout of a convolution's activations: Extra["layout"] if set, otherwise blocked in f32 with AVX-512, and nhwc elsewhere.
@@ -52,18 +53,16 @@ func (d *Device) convLayouts(c conv) [][2]npu.Layout {
 	return append(list, plain)
 }
 
-// alwaysPlain lists the kinds whose four-dimensional tensors are heads [B S H D] rather than images [N C H W], or whose element indices are defined only in
-// plain order. Their tensors must be plain.
-var alwaysPlain = map[string]bool{
-	npu.Rope: true, npu.Attention: true, npu.AttentionBwd: true, npu.AttentionCached: true, npu.CacheWrite: true,
-	npu.Embedding: true, npu.EmbeddingBwd: true, npu.RMSNorm: true, npu.RMSNormBwd: true, npu.SwiGLU: true, npu.SwiGLUBwd: true,
-	npu.LinearCrossEntropy: true, npu.LinearCrossEntropyBwd: true, npu.LinearCrossEntropyGrad: true, npu.Reshape: true,
+// alwaysPlain reports whether the op's tensors of four dimensions are heads [B S H D] rather than images [N C H W].
+func alwaysPlain(op npu.Op) bool {
+	k, err := kind.Lookup(op.Kind)
+	return err == nil && k.Plain
 }
 
 // actLayouts lists the common layouts to try for the four-dimensional tensors of an op, best first: the one that most of them have (a tie goes to the later
 // tensor, which in a gradient belongs to the forward pass), otherwise the one preferred for convolutions.
 func (d *Device) actLayouts(op npu.Op) []npu.Layout {
-	if alwaysPlain[op.Kind] {
+	if alwaysPlain(op) {
 		return []npu.Layout{npu.Plain}
 	}
 	var best npu.Layout = npu.Any

@@ -112,7 +112,7 @@ func (d *Device) widen(op npu.Op, b body) (body, error) {
 			run.args = append(run.args, at)
 			continue
 		}
-		if !in && mayBeNil(op.Kind, i-len(op.In)) {
+		if !in && mayBeNil(op, i-len(op.In)) {
 			return nil, fmt.Errorf("%w: output %d is optional", errNotMine, i-len(op.In))
 		}
 		bytes, err := d.Bytes(t)

@@ -22,7 +22,7 @@ func TestLesserProcessors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const tests = "^(TestConv|TestConvImplementations|TestMatMul|TestPool|TestMaxPoolBackward|TestSoftmax|TestConvert|TestConvertGroupedWeights|" +
+	const tests = "^(TestConv|TestConvImplementations|TestMatMul|TestPool|TestMaxPoolBackward|TestKinds|TestConvert|TestConvertGroupedWeights|" +
 		"TestLanguageKinds|TestLinearCrossEntropy|TestAttention|TestWidened)$"
 	for _, isa := range []string{"avx2", "avx512"} {
 		t.Run(isa, func(t *testing.T) {

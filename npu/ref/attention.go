@@ -6,63 +6,10 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var attentionKinds = map[string]spec{
-	npu.Attention:       {checkAttention, runAttention},
-	npu.AttentionBwd:    {checkAttentionBwd, runAttentionBwd},
-	npu.AttentionCached: {checkAttentionCached, runAttentionCached},
-}
-
-// heads checks inputs q [B S H D], then k and v [B T G D], with G a divisor of H.
-func (c *checker) heads(q int) bool {
-	if !c.floats(q, q+1, q+2) || !c.rank(q, 4) || !c.rank(q+1, 4) || !c.shape(q+2, c.in(q+1)...) {
-		return false
-	}
-	x, k := c.in(q), c.in(q+1)
-	if x[0] != k[0] || x[3] != k[3] || k[2] < 1 || x[2]%k[2] != 0 {
-		return c.fail("q %v and k %v must be [B S H D] and [B T G D] with G a divisor of H", x, k)
-	}
-	if s := c.op.Attrs.Float("scale", 0); !(s > 0) {
-		return c.fail("attribute scale is %v, must be above 0", c.op.Attrs["scale"])
-	}
-	return true
-}
-
-// sights checks causal and seg of the queries at input q, with the segments at input seg.
-func (c *checker) sights(q, seg int) bool {
-	x, t := c.in(q), c.in(q + 1)[1]
-	if c.op.Attrs.Bool("causal") && t < x[1] {
-		return c.fail("causal: %d keys for %d queries", t, x[1])
-	}
-	if !c.op.Attrs.Bool("seg") {
-		return true
-	}
-	if t != x[1] {
-		return c.fail("segments require as many keys as queries, not %d and %d", t, x[1])
-	}
-	return c.isType(seg, npu.I32) && c.shape(seg, x[0], x[1])
-}
-
-func checkAttention(c *checker) {
-	if c.ins(3+toInt01(c.op.Attrs.Bool("seg"))) && c.heads(0) && c.sights(0, 3) {
-		q := c.in(0)
-		c.outs(q, npu.Shape{q[0], q[2], q[1]})
-	}
-}
-
-func checkAttentionBwd(c *checker) {
-	if !c.ins(6+toInt01(c.op.Attrs.Bool("seg"))) || !c.heads(1) || !c.sights(1, 6) || !c.floats(0, 4, 5) {
-		return
-	}
-	q := c.in(1)
-	if c.shape(0, q...) && c.shape(4, q...) && c.shape(5, q[0], q[2], q[1]) {
-		c.outs(q, c.in(2), c.in(3))
-	}
-}
-
-func checkAttentionCached(c *checker) {
-	if c.ins(4) && c.heads(0) && c.isType(3, npu.I32) && c.shape(3, c.in(0)[0], c.in(0)[1]) {
-		c.outs(c.in(0))
-	}
+var attentionKinds = map[string]body{
+	npu.Attention:       runAttention,
+	npu.AttentionBwd:    runAttentionBwd,
+	npu.AttentionCached: runAttentionCached,
 }
 
 // heads are q, k, v of one attention, and the rule for which query sees which key.
@@ -91,7 +38,8 @@ func (c *call) seen(a heads, seg int) func(b, s, t int) bool {
 
 // query and key return where head h of a query, and the key head that it reads, begin.
 func (a heads) query(b, s, h int) int { return ((b*a.s+s)*a.h + h) * a.d }
-func (a heads) key(b, t, h int) int   { return ((b*a.t+t)*a.g + h/(a.h/a.g)) * a.d }
+
+func (a heads) key(b, t, h int) int { return ((b*a.t+t)*a.g + h/(a.h/a.g)) * a.d }
 
 // scores fills row with the scores of a query, -Inf where it does not see the key.
 func (a heads) scores(row []float64, b, s, h int) {

@@ -6,75 +6,10 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var batchNormKinds = map[string]spec{
-	npu.BatchNorm:      {checkBatchNorm, runBatchNorm},
-	npu.BatchNormInfer: {checkBatchNormInfer, runBatchNormInfer},
-	npu.BatchNormBwd:   {checkBatchNormBwd, runBatchNormBwd},
-}
-
-// channels checks x [N C …] and returns C.
-func (c *checker) channels(i int) (int, bool) {
-	x := c.in(i)
-	if len(x) < 2 {
-		return 0, c.fail("input %d is %v, must be [N C …]", i, x)
-	}
-	return x[1], true
-}
-
-// moreThanOne requires several values per channel: a single one has no variance.
-func (c *checker) moreThanOne(x npu.Shape) bool {
-	if x[1] == 0 || x.Elems()/int64(x[1]) < 2 {
-		return c.fail("training requires more than one value per channel, x is %v", x)
-	}
-	return true
-}
-
-func checkBatchNorm(c *checker) {
-	add := c.op.Attrs.Bool("add")
-	if !c.ins(5+toInt01(add)) || !c.floats() {
-		return
-	}
-	ch, ok := c.channels(0)
-	x := c.in(0)
-	if !ok || !c.moreThanOne(x) || !c.perChannel(ch, 1, 5) || add && !c.shape(5, x...) {
-		return
-	}
-	v := npu.Shape{ch}
-	c.outs(x, v, v, v, v)
-}
-
-func checkBatchNormInfer(c *checker) {
-	add := c.op.Attrs.Bool("add")
-	if !c.ins(5+toInt01(add)) || !c.floats() {
-		return
-	}
-	ch, ok := c.channels(0)
-	if ok && c.perChannel(ch, 1, 5) && (!add || c.shape(5, c.in(0)...)) {
-		c.outs(c.in(0))
-	}
-}
-
-func checkBatchNormBwd(c *checker) {
-	a := c.op.Attrs
-	if !c.ins(6+toInt01(a.Bool("relu"))+toInt01(a.Bool("sum"))) || !c.floats() {
-		return
-	}
-	ch, ok := c.channels(0)
-	x := c.in(0)
-	if !ok || !c.moreThanOne(x) || !c.shape(1, x...) || !c.perChannel(ch, 2, 6) {
-		return
-	}
-	for i := 6; i < len(c.op.In); i++ {
-		if !c.shape(i, x...) {
-			return
-		}
-	}
-	v := npu.Shape{ch}
-	if a.Bool("add") {
-		c.outs(x, v, v, x)
-	} else {
-		c.outs(x, v, v)
-	}
+var batchNormKinds = map[string]body{
+	npu.BatchNorm:      runBatchNorm,
+	npu.BatchNormInfer: runBatchNormInfer,
+	npu.BatchNormBwd:   runBatchNormBwd,
 }
 
 // planes calls its argument with the range of each plane of a channel, in a fixed order.

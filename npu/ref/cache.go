@@ -6,20 +6,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var cacheKinds = map[string]spec{npu.CacheWrite: {checkCacheWrite, runCacheWrite}}
-
-func checkCacheWrite(c *checker) {
-	if !c.ins(3) || !c.floats(0, 1) || !c.isType(2, npu.I32) || !c.rank(0, 4) || !c.rank(1, 4) {
-		return
-	}
-	cache, x := c.in(0), c.in(1)
-	if !c.shape(1, cache[0], x[1], cache[2], cache[3]) || !c.shape(2, x[0], x[1]) {
-		return
-	}
-	if c.outs(cache) {
-		c.sameType()
-	}
-}
+var cacheKinds = map[string]body{npu.CacheWrite: runCacheWrite}
 
 // runCacheWrite works on bytes: the cache is large, mostly unchanged, and bound in place by the plan.
 func runCacheWrite(c *call) error {

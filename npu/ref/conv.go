@@ -2,10 +2,10 @@ package ref
 
 import "github.com/gotrain/gotrain/npu"
 
-var convKinds = map[string]spec{
-	npu.Conv2D:           {checkConv, runConv},
-	npu.Conv2DBwdData:    {checkConvBwdData, runConvBwdData},
-	npu.Conv2DBwdWeights: {checkConvBwdWeights, runConvBwdWeights},
+var convKinds = map[string]body{
+	npu.Conv2D:           runConv,
+	npu.Conv2DBwdData:    runConvBwdData,
+	npu.Conv2DBwdWeights: runConvBwdWeights,
 }
 
 // window describes how a kernel slides along one axis: output position p and tap k read input position p*stride + k*dilation - pad.
@@ -36,72 +36,6 @@ func extent(in, kernel, stride, dilation, padBefore, padAfter int) int {
 func geometry(a npu.Attrs, x npu.Shape, kh, kw, oh, ow int) (v, h window) {
 	s, p, d := attrInts(a, "stride", []int{1, 1}), attrInts(a, "pad", []int{0, 0, 0, 0}), attrInts(a, "dilation", []int{1, 1})
 	return window{x[2], oh, kh, s[0], d[0], p[0]}, window{x[3], ow, kw, s[1], d[1], p[1]}
-}
-
-// slide checks the attributes of a sliding kernel and returns the output's extents.
-func (c *checker) slide(x npu.Shape, kh, kw int) (oh, ow int, ok bool) {
-	s, p, d := c.ints("stride", []int{1, 1}, 1), c.ints("pad", []int{0, 0, 0, 0}, 0), c.ints("dilation", []int{1, 1}, 1)
-	if c.err != nil {
-		return 0, 0, false
-	}
-	oh, ow = extent(x[2], kh, s[0], d[0], p[0], p[2]), extent(x[3], kw, s[1], d[1], p[1], p[3])
-	if oh <= 0 || ow <= 0 {
-		return 0, 0, c.fail("kernel %dx%d does not fit in %v", kh, kw, x)
-	}
-	return oh, ow, true
-}
-
-// conv checks x, w and the attributes for consistency and returns y's shape.
-func (c *checker) conv(x, w npu.Shape) (npu.Shape, bool) {
-	if len(x) != 4 || len(w) != 4 {
-		return nil, c.fail("x %v and w %v must have 4 dimensions", x, w)
-	}
-	g := c.op.Attrs.Int("groups", 1)
-	if g < 1 || x[1] != w[1]*g || w[0]%g != 0 {
-		return nil, c.fail("channels of x %v and w %v do not match %d groups", x, w, g)
-	}
-	if w[2] < 1 || w[3] < 1 {
-		return nil, c.fail("empty kernel %v", w)
-	}
-	oh, ow, ok := c.slide(x, w[2], w[3])
-	return npu.Shape{x[0], w[0], oh, ow}, ok
-}
-
-func checkConv(c *checker) {
-	bias := c.op.Attrs.Bool("bias")
-	if !c.ins(2+toInt01(bias)) || !c.floats() {
-		return
-	}
-	y, ok := c.conv(c.in(0), c.in(1))
-	if ok && (!bias || c.shape(2, y[1])) {
-		c.outs(y)
-	}
-}
-
-func checkConvBwdData(c *checker) {
-	if !c.ins(2) || !c.floats() {
-		return
-	}
-	x := npu.Shape(c.op.Attrs.Ints("x_shape"))
-	if y, ok := c.conv(x, c.in(1)); ok && c.shape(0, y...) {
-		c.outs(x)
-	}
-}
-
-func checkConvBwdWeights(c *checker) {
-	if !c.ins(2) || !c.floats() {
-		return
-	}
-	w := npu.Shape(c.op.Attrs.Ints("w_shape"))
-	y, ok := c.conv(c.in(0), w)
-	if !ok || !c.shape(1, y...) {
-		return
-	}
-	if c.op.Attrs.Bool("bias") {
-		c.outs(w, npu.Shape{w[0]})
-	} else {
-		c.outs(w)
-	}
 }
 
 func toInt01(b bool) int {
@@ -227,4 +161,11 @@ func runConvBwdWeights(c *call) error {
 		}
 	}
 	return nil
+}
+
+func attrInts(a npu.Attrs, key string, def []int) []int {
+	if v := a.Ints(key); v != nil {
+		return v
+	}
+	return def
 }

@@ -7,38 +7,10 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var crossEntropyKinds = map[string]spec{
-	npu.CrossEntropy:    {checkCrossEntropy, runCrossEntropy},
-	npu.CrossEntropyBwd: {checkCrossEntropyBwd, runCrossEntropyBwd},
-	npu.TopK:            {checkTopK, runTopK},
-}
-
-// labelled checks logits [N C] and labels i32[N].
-func (c *checker) labelled() bool {
-	return c.floats(0) && c.isType(1, npu.I32) && c.rank(0, 2) && c.shape(1, c.in(0)[0])
-}
-
-func checkCrossEntropy(c *checker) {
-	if c.ins(2) && c.labelled() && c.unitFloat("smoothing") {
-		c.outs(npu.Shape{}, npu.Shape{}, npu.Shape{c.in(0)[0]})
-	}
-}
-
-func checkCrossEntropyBwd(c *checker) {
-	if c.ins(4) && c.labelled() && c.floats(2, 3) && c.unitFloat("smoothing") && c.shape(2, c.in(0)[0]) && c.shape(3) {
-		c.outs(c.in(0))
-	}
-}
-
-func checkTopK(c *checker) {
-	if !c.ins(2) || !c.labelled() {
-		return
-	}
-	if k := c.op.Attrs.Int("k", 1); k < 1 {
-		c.fail("attribute k is %d, must be at least 1", k)
-		return
-	}
-	c.outs(npu.Shape{})
+var crossEntropyKinds = map[string]body{
+	npu.CrossEntropy:    runCrossEntropy,
+	npu.CrossEntropyBwd: runCrossEntropyBwd,
+	npu.TopK:            runTopK,
 }
 
 func errIndex(at, index, limit int) error {

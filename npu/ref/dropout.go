@@ -2,13 +2,7 @@ package ref
 
 import "github.com/gotrain/gotrain/npu"
 
-var dropoutKinds = map[string]spec{npu.Dropout: {checkDropout, runDropout}}
-
-func checkDropout(c *checker) {
-	if c.ins(2) && c.floats(0) && c.isType(1, npu.I64) && c.shape(1) && c.unitFloat("p") {
-		c.outs(c.in(0))
-	}
-}
+var dropoutKinds = map[string]body{npu.Dropout: runDropout}
 
 // keeps reports whether dropout keeps element i of layer id: one step of splitmix64 (Steele, Lea, Flood 2014) per element.
 func keeps(seed uint64, id, i int, p float64) bool {

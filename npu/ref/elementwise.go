@@ -6,26 +6,11 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var elementKinds = map[string]spec{
-	npu.Relu:    {checkSame(1), runRelu},
-	npu.ReluBwd: {checkSame(2), runReluBwd},
-	npu.Unary:   {checkUnary, runUnary},
-	npu.Binary:  {checkBinary, runBinary},
-}
-
-// checkSame requires n float inputs and one output, all of the same shape.
-func checkSame(n int) func(c *checker) {
-	return func(c *checker) {
-		if !c.ins(n) || !c.floats() {
-			return
-		}
-		for i := 1; i < n; i++ {
-			if !c.shape(i, c.in(0)...) {
-				return
-			}
-		}
-		c.outs(c.in(0))
-	}
+var elementKinds = map[string]body{
+	npu.Relu:    runRelu,
+	npu.ReluBwd: runReluBwd,
+	npu.Unary:   runUnary,
+	npu.Binary:  runBinary,
 }
 
 func runRelu(c *call) error {
@@ -73,14 +58,6 @@ var unaryFns = map[string]func(x, alpha, beta float64) float64{
 	"affine": func(x, alpha, beta float64) float64 { return alpha*x + beta },
 }
 
-func checkUnary(c *checker) {
-	if fn := c.op.Attrs.Str("fn"); unaryFns[fn] == nil {
-		c.fail("unknown function %q", fn)
-		return
-	}
-	checkSame(1)(c)
-}
-
 func runUnary(c *call) error {
 	y, x := c.out(0), c.in(0)
 	fn, alpha, beta := unaryFns[c.op.Attrs.Str("fn")], c.op.Attrs.Float("alpha", 1), c.op.Attrs.Float("beta", 0)
@@ -102,22 +79,6 @@ var binaryFns = map[string]func(a, b float64) float64{
 	"gt":  func(a, b float64) float64 { return float64(toInt01(a > b)) },
 	"ge":  func(a, b float64) float64 { return float64(toInt01(a >= b)) },
 	"eq":  func(a, b float64) float64 { return float64(toInt01(a == b)) },
-}
-
-func checkBinary(c *checker) {
-	if fn := c.op.Attrs.Str("fn"); binaryFns[fn] == nil {
-		c.fail("unknown function %q", fn)
-		return
-	}
-	if !c.ins(2) {
-		return
-	}
-	y, ok := broadcast(c.in(0), c.in(1))
-	if !ok {
-		c.fail("shapes %v and %v do not broadcast", c.in(0), c.in(1))
-		return
-	}
-	c.outShapes(y)
 }
 
 // broadcast is NumPy's rule: aligned at the last axis, extents equal or 1.

@@ -6,35 +6,9 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var embeddingKinds = map[string]spec{
-	npu.Embedding:    {checkEmbedding, runEmbedding},
-	npu.EmbeddingBwd: {checkEmbeddingBwd, runEmbeddingBwd},
-}
-
-func checkEmbedding(c *checker) {
-	if c.ins(2) && c.isType(0, npu.I32) && c.floats(1) && c.rank(1, 2) {
-		c.outs(append(c.in(0).Clone(), c.in(1)[1]))
-	}
-}
-
-func checkEmbeddingBwd(c *checker) {
-	add, rows := c.op.Attrs.Bool("add"), c.op.Attrs.Int("rows", 0)
-	if !c.ins(2+toInt01(add)) || !c.floats(0) || !c.isType(1, npu.I32) || !c.rank(0, len(c.in(1))+1) {
-		return
-	}
-	dy := c.in(0)
-	d := dy[len(dy)-1]
-	if !dy[:len(dy)-1].Equal(c.in(1)) {
-		c.fail("dy %v does not have one row for each of the ids %v", dy, c.in(1))
-		return
-	}
-	if rows < 1 {
-		c.fail("attribute rows is %d, must be the number of rows of the table", rows)
-		return
-	}
-	if !add || c.floats(2) && c.shape(2, rows, d) {
-		c.outs(npu.Shape{rows, d})
-	}
+var embeddingKinds = map[string]body{
+	npu.Embedding:    runEmbedding,
+	npu.EmbeddingBwd: runEmbeddingBwd,
 }
 
 // tableRows reads the ids of input i and checks that each is a row of a table of v rows.

@@ -28,5 +28,5 @@ func Example() {
 	// 0
 	// 0.5
 	// 2
-	// ref: relu: output 0 is [4], must be [3]: relu{}(f32[3]) -> f32[4]
+	// ref: relu{}(f32[3]) -> f32[4]: output 0 is f32[4], must be f32[3]
 }

@@ -7,35 +7,12 @@ import (
 )
 
 // The ops on flat memory: optimizers and the norms they need.
-var flatKinds = map[string]spec{
-	npu.SGD:   {checkSGD, runSGD},
-	npu.AdamW: {checkAdamW, runAdamW},
-	npu.SumSq: {checkSumSq, runSumSq},
-	npu.LARS:  {checkLARS, runLARS},
-	npu.Scale: {checkScale, runScale},
-}
-
-// vectors requires hyper [h] first and inputs 1…n of one length, and returns that length.
-func (c *checker) vectors(h, n int) (npu.Shape, bool) {
-	if !c.floats() || !c.shape(0, h) || !c.rank(1, 1) {
-		return nil, false
-	}
-	for i := 2; i <= n; i++ {
-		if !c.shape(i, c.in(1)...) {
-			return nil, false
-		}
-	}
-	return c.in(1), true
-}
-
-func checkSGD(c *checker) {
-	n := 2 + toInt01(c.op.Attrs.Bool("has_momentum"))
-	if !c.ins(1 + n) {
-		return
-	}
-	if s, ok := c.vectors(8, n); ok {
-		c.outs([]npu.Shape{s, s}[:n-1]...)
-	}
+var flatKinds = map[string]body{
+	npu.SGD:   runSGD,
+	npu.AdamW: runAdamW,
+	npu.SumSq: runSumSq,
+	npu.LARS:  runLARS,
+	npu.Scale: runScale,
 }
 
 func runSGD(c *call) error {
@@ -70,15 +47,6 @@ func runSGD(c *call) error {
 	return nil
 }
 
-func checkAdamW(c *checker) {
-	if !c.ins(5) {
-		return
-	}
-	if s, ok := c.vectors(8, 4); ok {
-		c.outs(s, s, s)
-	}
-}
-
 func runAdamW(c *call) error {
 	hy, w, g, m, v := c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)
 	lr, gs, b1, b2, eps, wd, bc1, bc2 := hy[0], hy[1], hy[2], hy[3], hy[4], hy[5], hy[6], hy[7]
@@ -96,18 +64,6 @@ func runAdamW(c *call) error {
 		w2[i] = p - lr/bc1*m2[i]/(math.Sqrt(v2[i]/bc2)+eps)
 	}
 	return nil
-}
-
-func checkSumSq(c *checker) {
-	if len(c.op.In) != 2 && !c.ins(1) {
-		return
-	}
-	if !c.floats() || len(c.op.In) == 2 && !c.shape(1, 2) || !c.outs(npu.Shape{2}) {
-		return
-	}
-	if c.op.Out[0].DType != npu.F64 {
-		c.fail("output is %v, must be f64", c.op.Out[0].DType)
-	}
 }
 
 func runSumSq(c *call) error {
@@ -128,15 +84,6 @@ func runSumSq(c *call) error {
 	}
 	s[0] += sum
 	return nil
-}
-
-func checkLARS(c *checker) {
-	if !c.ins(6) {
-		return
-	}
-	if s, ok := c.vectors(8, 3); ok && c.shape(4, 2) && c.shape(5, 2) {
-		c.outs(s, s)
-	}
 }
 
 func runLARS(c *call) error {
@@ -163,12 +110,6 @@ func runLARS(c *call) error {
 		}
 	}
 	return nil
-}
-
-func checkScale(c *checker) {
-	if c.ins(2) && c.floats() && c.shape(0, 1) {
-		c.outs(c.in(1))
-	}
 }
 
 func runScale(c *call) error {

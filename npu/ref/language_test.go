@@ -111,8 +111,8 @@ func attentionCase(causal, seg bool) gradCase {
 	return c
 }
 
-// TestSeesNothing: a query without keys gives zeros and an lse of -Inf, takes no gradient and gives none. Causal attention always shows a query its
-// own key, and a segment itself; so this needs a cache that is not filled, or no keys at all.
+// TestSeesNothing: a query without keys gives zeros. Causal attention always shows a query its
+// own key, and a segment itself; so this needs a cache that is not filled.
 func TestSeesNothing(t *testing.T) {
 	q, kv := f32(1, 2, 3, 4), f32(5, 6, 7, 8, 9, 10)
 	op := npu.Op{
@@ -129,22 +129,6 @@ func TestSeesNothing(t *testing.T) {
 	if err := ref.Run(op, [][]byte{q, kv, kv, i32(1, 99), o}); err != nil { // beyond the cache: all of it
 		t.Fatal(err)
 	}
-
-	qd, none, lse := npu.D(npu.F32, 1, 2, 1, 2), npu.D(npu.F32, 1, 0, 1, 2), npu.D(npu.F32, 1, 1, 2)
-	fwd := npu.Op{Kind: npu.Attention, Attrs: npu.Attrs{"scale": 1.0}, In: []npu.Desc{qd, none, none}, Out: []npu.Desc{qd, lse}}
-	l, dq := f32(0, 0), f32(9, 9, 9, 9)
-	if err := ref.Run(fwd, [][]byte{q, {}, {}, o, l}); err != nil {
-		t.Fatal(err)
-	}
-	wantF32(t, o, 0, 0, 0, 0)
-	if v := getF32(l); !math.IsInf(v[0], -1) || !math.IsInf(v[1], -1) {
-		t.Errorf("lse %v, want -Inf", v)
-	}
-	bwd := npu.Op{Kind: npu.AttentionBwd, Attrs: fwd.Attrs, In: []npu.Desc{qd, qd, none, none, qd, lse}, Out: []npu.Desc{qd, none, none}}
-	if err := ref.Run(bwd, [][]byte{q, q, {}, {}, o, l, dq, {}, {}}); err != nil {
-		t.Fatal(err)
-	}
-	wantF32(t, dq, 0, 0, 0, 0)
 }
 
 // TestResidualIsRounded: rmsnorm normalises the sum that it outputs, not the sum before rounding.
@@ -218,11 +202,11 @@ func TestLanguageErrorsName(t *testing.T) {
 		{npu.Embedding, nil, []npu.Desc{dI32(2, 2), f(3, 1)}, []npu.Desc{f(2, 2, 1)}, map[int][]byte{0: i32(0, 1, 2, 3)}, "embedding: ids[1 1]: id 3 outside 0…2\nhint: "},
 		{npu.Embedding, nil, []npu.Desc{dI32(2), f(3, 1)}, []npu.Desc{f(2, 1)}, map[int][]byte{0: i32(-1, 1)}, "ids[0]: id -1"},
 		{npu.EmbeddingBwd, npu.Attrs{"rows": 3}, []npu.Desc{f(2, 1), dI32(2)}, []npu.Desc{f(3, 1)}, map[int][]byte{1: i32(2, 3)}, "embedding_bwd: ids[1]: id 3"},
-		{npu.EmbeddingBwd, npu.Attrs{"rows": 3}, []npu.Desc{f(2, 1), dI32(2)}, []npu.Desc{f(4, 1)}, nil, "output 0 is [4 1], must be [3 1]"},
-		{npu.RMSNorm, nil, []npu.Desc{f(2, 3), f(2)}, []npu.Desc{f(2, 3)}, nil, "input 1 is [2], must be [3]"},
+		{npu.EmbeddingBwd, npu.Attrs{"rows": 3}, []npu.Desc{f(2, 1), dI32(2)}, []npu.Desc{f(4, 1)}, nil, "output 0 is f32[4 1], must be f32[3 1]"},
+		{npu.RMSNorm, nil, []npu.Desc{f(2, 3), f(2)}, []npu.Desc{f(2, 3)}, nil, "w is f32[2], want f32[3]"},
 		{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "half"}, []npu.Desc{f(1, 1, 1, 3)}, []npu.Desc{f(1, 1, 1, 3)}, nil, "odd width"},
 		{npu.Rope, npu.Attrs{"theta": 1e4}, []npu.Desc{f(1, 1, 1, 2)}, []npu.Desc{f(1, 1, 1, 2)}, nil, `pairs is ""`},
-		{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "half", "factor": 8.0}, []npu.Desc{f(1, 1, 1, 2)}, []npu.Desc{f(1, 1, 1, 2)}, nil, "scaling requires"},
+		{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "half", "factor": 8.0}, []npu.Desc{f(1, 1, 1, 2)}, []npu.Desc{f(1, 1, 1, 2)}, nil, "scaling wants"},
 		{npu.Attention, npu.Attrs{"scale": 1.0}, []npu.Desc{f(1, 2, 3, 4), f(1, 2, 2, 4), f(1, 2, 2, 4)}, []npu.Desc{f(1, 2, 3, 4)}, nil, "G a divisor of H"},
 		{npu.Attention, npu.Attrs{"scale": 1.0, "causal": true}, []npu.Desc{f(1, 2, 1, 4), f(1, 1, 1, 4), f(1, 1, 1, 4)}, []npu.Desc{f(1, 2, 1, 4)}, nil, "1 keys for 2 queries"},
 		{npu.Attention, nil, []npu.Desc{f(1, 1, 1, 4), f(1, 1, 1, 4), f(1, 1, 1, 4)}, []npu.Desc{f(1, 1, 1, 4)}, nil, "attribute scale"},

@@ -6,33 +6,10 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var linearCEKinds = map[string]spec{
-	npu.LinearCrossEntropy:     {checkLinearCE, runLinearCE},
-	npu.LinearCrossEntropyBwd:  {checkLinearCEBwd, runLinearCEBwd},
-	npu.LinearCrossEntropyGrad: {checkLinearCEGrad, runLinearCEGrad},
-}
-
-// projected checks x [N D], w [V D] and labels i32[N].
-func (c *checker) projected() bool {
-	return c.floats(0, 1) && c.isType(2, npu.I32) && c.rank(0, 2) && c.rank(1, 2) && c.shape(1, c.in(1)[0], c.in(0)[1]) && c.shape(2, c.in(0)[0])
-}
-
-func checkLinearCE(c *checker) {
-	if c.ins(3) && c.projected() {
-		c.outs(npu.Shape{}, npu.Shape{}, npu.Shape{c.in(0)[0]})
-	}
-}
-
-func checkLinearCEBwd(c *checker) {
-	if c.ins(5) && c.projected() && c.floats(3, 4) && c.shape(3, c.in(0)[0]) && c.shape(4) {
-		c.outs(c.in(0), c.in(1))
-	}
-}
-
-func checkLinearCEGrad(c *checker) {
-	if c.ins(4) && c.projected() && c.floats(3) && c.shape(3) {
-		c.outs(npu.Shape{}, npu.Shape{}, npu.Shape{c.in(0)[0]}, c.in(0), c.in(1))
-	}
+var linearCEKinds = map[string]body{
+	npu.LinearCrossEntropy:     runLinearCE,
+	npu.LinearCrossEntropyBwd:  runLinearCEBwd,
+	npu.LinearCrossEntropyGrad: runLinearCEGrad,
 }
 
 // projection holds the inputs of the three kinds. labels[r] is -1 if row r does not count.

@@ -1,34 +1,10 @@
 package ref
 
 import (
-	"slices"
-
 	"github.com/gotrain/gotrain/npu"
 )
 
-var matmulKinds = map[string]spec{npu.MatMul: {checkMatMul, runMatMul}}
-
-func checkMatMul(c *checker) {
-	bias := c.op.Attrs.Bool("bias")
-	if !c.ins(2+toInt01(bias)) || !c.floats() {
-		return
-	}
-	a, b := c.in(0), c.in(1)
-	r := len(a)
-	if r < 2 || len(b) != r || !slices.Equal(a[:r-2], b[:r-2]) {
-		c.fail("a %v and b %v must have equal leading dimensions", a, b)
-		return
-	}
-	m, k, k2, n := matDims(c.op)
-	if k != k2 {
-		c.fail("inner dimensions %d and %d differ", k, k2)
-		return
-	}
-	if bias && !c.shape(2, n) {
-		return
-	}
-	c.outs(append(a[:r-2].Clone(), m, n))
-}
+var matmulKinds = map[string]body{npu.MatMul: runMatMul}
 
 func matDims(op npu.Op) (m, ka, kb, n int) {
 	a, b := op.In[0].Shape, op.In[1].Shape

@@ -6,74 +6,13 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var poolKinds = map[string]spec{
-	npu.MaxPool:          {checkMaxPool, runMaxPool},
-	npu.MaxPoolBwd:       {checkMaxPoolBwd, runMaxPoolBwd},
-	npu.AvgPool:          {checkAvgPool, runAvgPool},
-	npu.AvgPoolBwd:       {checkAvgPoolBwd, runAvgPoolBwd},
-	npu.GlobalAvgPool:    {checkGap, runGap},
-	npu.GlobalAvgPoolBwd: {checkGapBwd, runGapBwd},
-}
-
-// pool checks a pooling of x and returns y's shape.
-func (c *checker) pool(x npu.Shape) (npu.Shape, bool) {
-	if len(x) != 4 {
-		return nil, c.fail("x %v must have 4 dimensions", x)
-	}
-	k := c.ints("kernel", []int{0, 0}, 1)
-	if c.err == nil && k[0] < 1 {
-		c.fail("attribute kernel is missing")
-	}
-	if c.err != nil {
-		return nil, false
-	}
-	oh, ow, ok := c.slide(x, k[0], k[1])
-	return npu.Shape{x[0], x[1], oh, ow}, ok
-}
-
-func checkMaxPool(c *checker) {
-	if !c.ins(1) || !c.floats() {
-		return
-	}
-	y, ok := c.pool(c.in(0))
-	if !ok || !c.outShapes(y, y) {
-		return
-	}
-	if !c.op.Out[0].DType.IsFloat() {
-		c.fail("output 0 is %v, must have a float type", c.op.Out[0].DType)
-	}
-	if len(c.op.Out) > 1 && c.op.Out[1].DType != npu.I32 {
-		c.fail("output 1 is %v, must be i32", c.op.Out[1].DType)
-	}
-}
-
-func checkMaxPoolBwd(c *checker) {
-	if !c.ins(2) || !c.floats(0) || !c.isType(1, npu.I32) {
-		return
-	}
-	x := npu.Shape(c.op.Attrs.Ints("x_shape"))
-	if y, ok := c.pool(x); ok && c.shape(0, y...) && c.shape(1, y...) {
-		c.outs(x)
-	}
-}
-
-func checkAvgPool(c *checker) {
-	if !c.ins(1) || !c.floats() {
-		return
-	}
-	if y, ok := c.pool(c.in(0)); ok {
-		c.outs(y)
-	}
-}
-
-func checkAvgPoolBwd(c *checker) {
-	if !c.ins(1) || !c.floats() {
-		return
-	}
-	x := npu.Shape(c.op.Attrs.Ints("x_shape"))
-	if y, ok := c.pool(x); ok && c.shape(0, y...) {
-		c.outs(x)
-	}
+var poolKinds = map[string]body{
+	npu.MaxPool:          runMaxPool,
+	npu.MaxPoolBwd:       runMaxPoolBwd,
+	npu.AvgPool:          runAvgPool,
+	npu.AvgPoolBwd:       runAvgPoolBwd,
+	npu.GlobalAvgPool:    runGap,
+	npu.GlobalAvgPoolBwd: runGapBwd,
 }
 
 // poolWindows are the two windows of a pooling from x to y.
@@ -172,26 +111,6 @@ func runAvgPoolBwd(c *call) error {
 		}
 	})
 	return nil
-}
-
-func checkGap(c *checker) {
-	if c.ins(1) && c.floats() && c.rank(0, 4) {
-		c.outs(c.in(0)[:2])
-	}
-}
-
-func checkGapBwd(c *checker) {
-	x := npu.Shape(c.op.Attrs.Ints("x_shape"))
-	if !c.ins(1) || !c.floats() {
-		return
-	}
-	if len(x) != 4 {
-		c.fail("attribute x_shape is %v, must have 4 ints", x)
-		return
-	}
-	if c.shape(0, x[:2]...) {
-		c.outs(x)
-	}
 }
 
 func runGap(c *call) error {

@@ -6,40 +6,12 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var reduceKinds = map[string]spec{
-	npu.Reduce:      {checkReduce, runReduce},
-	npu.BroadcastTo: {checkBroadcastTo, runBroadcastTo},
+var reduceKinds = map[string]body{
+	npu.Reduce:      runReduce,
+	npu.BroadcastTo: runBroadcastTo,
 }
 
 func reduceFn(fn string) bool { return fn == "sum" || fn == "mean" || fn == "max" }
-
-func checkReduce(c *checker) {
-	if fn := c.op.Attrs.Str("fn"); !reduceFn(fn) {
-		c.fail("unknown function %q", fn)
-		return
-	}
-	if !c.ins(1) || !c.floats() {
-		return
-	}
-	x, last := c.in(0), -1
-	gone := make([]bool, len(x))
-	for _, a := range c.op.Attrs.Ints("axes") {
-		if a <= last || a >= len(x) {
-			c.fail("axes %v of %v must be sorted and in range", c.op.Attrs.Ints("axes"), x)
-			return
-		}
-		gone[a], last = true, a
-	}
-	y := npu.Shape{}
-	for i, n := range x {
-		if !gone[i] {
-			y = append(y, n)
-		} else if c.op.Attrs.Bool("keep") {
-			y = append(y, 1)
-		}
-	}
-	c.outs(y)
-}
 
 func runReduce(c *call) error {
 	x, y, fn := c.in(0), c.out(0), c.op.Attrs.Str("fn")
@@ -72,20 +44,6 @@ func runReduce(c *call) error {
 		}
 	}
 	return nil
-}
-
-func checkBroadcastTo(c *checker) {
-	if !c.ins(1) {
-		return
-	}
-	to := npu.Shape(c.op.Attrs.Ints("shape"))
-	if y, ok := broadcast(c.in(0), to); !ok || !y.Equal(to) {
-		c.fail("%v does not broadcast to %v", c.in(0), to)
-		return
-	}
-	if c.outShapes(to) {
-		c.sameType()
-	}
 }
 
 func runBroadcastTo(c *call) error {

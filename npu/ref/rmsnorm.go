@@ -6,46 +6,9 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var rmsNormKinds = map[string]spec{
-	npu.RMSNorm:    {checkRMSNorm, runRMSNorm},
-	npu.RMSNormBwd: {checkRMSNormBwd, runRMSNormBwd},
-}
-
-// normRows checks that input i is [… D] and input w is [D], and returns the leading shape.
-func (c *checker) normRows(i, w int) (npu.Shape, bool) {
-	x := c.in(i)
-	if len(x) == 0 {
-		return nil, c.fail("input %d is a scalar, must have a last axis", i)
-	}
-	return x[:len(x)-1], c.shape(w, x[len(x)-1])
-}
-
-func checkRMSNorm(c *checker) {
-	add := c.op.Attrs.Bool("add")
-	if !c.ins(2+toInt01(add)) || !c.floats() {
-		return
-	}
-	rows, ok := c.normRows(0, 1)
-	x := c.in(0)
-	switch {
-	case !ok || add && !c.shape(2, x...):
-	case add:
-		c.outs(x, rows, x)
-	default:
-		c.outs(x, rows)
-	}
-}
-
-func checkRMSNormBwd(c *checker) {
-	add := c.op.Attrs.Bool("add")
-	if !c.ins(4+toInt01(add)) || !c.floats() {
-		return
-	}
-	rows, ok := c.normRows(1, 2)
-	x := c.in(1)
-	if ok && c.shape(0, x...) && c.shape(3, rows...) && (!add || c.shape(4, x...)) {
-		c.outs(x, c.in(2))
-	}
+var rmsNormKinds = map[string]body{
+	npu.RMSNorm:    runRMSNorm,
+	npu.RMSNormBwd: runRMSNormBwd,
 }
 
 // rounded rounds x in place to the values that a tensor of type t can hold.

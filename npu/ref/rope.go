@@ -6,29 +6,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var ropeKinds = map[string]spec{npu.Rope: {checkRope, runRope}}
-
-func checkRope(c *checker) {
-	a := c.op.Attrs
-	if !c.ins(1+toInt01(a.Bool("pos"))) || !c.floats(0) || !c.rank(0, 4) {
-		return
-	}
-	x := c.in(0)
-	low, high := a.Float("low", 0), a.Float("high", 0)
-	switch p := a.Str("pairs"); {
-	case x[3]%2 != 0:
-		c.fail("heads of x %v have an odd width, but elements are rotated in pairs", x)
-	case p != "half" && p != "adjacent":
-		c.fail("attribute pairs is %q, must be half or adjacent", p)
-	case !(a.Float("theta", 0) > 0):
-		c.fail("attribute theta is %v, must be above 0", a["theta"])
-	case a.Float("factor", 0) > 1 && !(low > 0 && high > low && a.Int("original", 0) > 0):
-		c.fail("scaling requires 0 < low < high and original above 0, has low %v, high %v, original %v", a["low"], a["high"], a["original"])
-	case a.Bool("pos") && !(c.isType(1, npu.I32) && c.shape(1, x[0], x[1])):
-	default:
-		c.outs(x)
-	}
-}
+var ropeKinds = map[string]body{npu.Rope: runRope}
 
 // frequency is the angle per position of pair i of heads of width d, with the scaling of Llama 3.1.
 func frequency(a npu.Attrs, i, d int) float64 {

@@ -6,26 +6,9 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-var swiGLUKinds = map[string]spec{
-	npu.SwiGLU:    {checkSwiGLU(2, 1), runSwiGLU},
-	npu.SwiGLUBwd: {checkSwiGLU(3, 2), runSwiGLUBwd},
-}
-
-// checkSwiGLU requires ins inputs and up to outs outputs, all of the same shape.
-func checkSwiGLU(ins, outs int) func(*checker) {
-	return func(c *checker) {
-		if !c.ins(ins) || !c.floats() {
-			return
-		}
-		var like []npu.Shape
-		for i := range ins {
-			if !c.shape(i, c.in(0)...) {
-				return
-			}
-			like = append(like, c.in(0))
-		}
-		c.outs(like[:outs]...)
-	}
+var swiGLUKinds = map[string]body{
+	npu.SwiGLU:    runSwiGLU,
+	npu.SwiGLUBwd: runSwiGLUBwd,
 }
 
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

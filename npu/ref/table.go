@@ -2,69 +2,42 @@ package ref
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
-// spec is the implementation of one kind.
-type spec struct {
-	check func(c *checker) // shape and dtype rule
-	run   func(c *call) error
-}
+// body computes the outputs of a checked op.
+type body func(c *call) error
 
-// kinds is the table of all kinds; init fills it from the tables of the families, so that each kind is complete in one file.
-var kinds = map[string]spec{}
+// bodies is the table of all kinds; init fills it from the tables of the families, so that each kind is complete in one file, and Register adds others.
+var bodies = map[string]body{}
 
 func init() {
-	for _, family := range []map[string]spec{
+	for _, family := range []map[string]body{
 		convKinds, matmulKinds, batchNormKinds, elementKinds, reduceKinds, poolKinds, softmaxKinds,
 		crossEntropyKinds, dropoutKinds, moveKinds, flatKinds,
 		embeddingKinds, rmsNormKinds, ropeKinds, attentionKinds, cacheKinds, swiGLUKinds, linearCEKinds,
 	} {
-		for k, s := range family {
-			kinds[k] = s
-		}
+		maps.Copy(bodies, family)
 	}
 }
 
 // Has reports whether the kind is known; the attributes matter only where they select a function (unary, binary, reduce).
-func Has(kind string, attrs npu.Attrs) bool {
-	if _, ok := kinds[kind]; !ok {
-		return false
-	}
-	switch kind {
-	case npu.Unary:
-		_, ok := unaryFns[attrs.Str("fn")]
-		return ok
-	case npu.Binary:
-		_, ok := binaryFns[attrs.Str("fn")]
-		return ok
-	case npu.Reduce:
-		return reduceFn(attrs.Str("fn"))
-	}
-	return true
+func Has(name string, attrs npu.Attrs) bool {
+	k, err := kind.Lookup(name)
+	return err == nil && bodies[name] != nil && k.HasFn(attrs)
 }
 
-// Check checks that the op is well formed: a known kind, consistent attributes, and the number, shapes and dtypes of its inputs and outputs. Layouts are
-// ignored. Trailing outputs may be absent. The error names the kind and the shapes.
+// Check checks that the op is well formed, as package kind knows it, and that there is an implementation of it here. Layouts are ignored. Trailing outputs
+// may be absent. The error names the kind and the shapes.
 func Check(op npu.Op) error {
-	s, ok := kinds[op.Kind]
-	if !ok {
-		return fmt.Errorf("ref: unknown op kind %q", op.Kind)
+	if err := kind.Check(op); err != nil {
+		return fmt.Errorf("ref: %w", err)
 	}
-	c := &checker{op: op}
-	for i, d := range append(append([]npu.Desc{}, op.In...), op.Out...) {
-		for _, n := range d.Shape {
-			if n < 0 {
-				return fmt.Errorf("ref: %s: argument %d has a negative dimension: %s", op.Kind, i, op)
-			}
-		}
-		if d.DType.Size() == 0 {
-			return fmt.Errorf("ref: %s: argument %d has no dtype: %s", op.Kind, i, op)
-		}
-	}
-	if s.check(c); c.err != nil {
-		return fmt.Errorf("ref: %s: %w: %s", op.Kind, c.err, op)
+	if bodies[op.Kind] == nil {
+		return fmt.Errorf("ref: no kernel for kind %q: %s\nhint: register one with ref.Register", op.Kind, op)
 	}
 	return nil
 }
@@ -86,7 +59,7 @@ func Run(op npu.Op, args [][]byte) error {
 func run(op npu.Op, args [][]byte, threads int) error {
 	c := &call{op: op, args: args, threads: threads, outs: make([][]float64, len(op.Out))}
 	defer c.release()
-	if err := kinds[op.Kind].run(c); err != nil {
+	if err := bodies[op.Kind](c); err != nil {
 		return fmt.Errorf("ref: %s: %w", op.Kind, err)
 	}
 	c.store()

@@ -170,7 +170,7 @@ func TestErrorsName(t *testing.T) {
 	}
 	mm := npu.Op{Kind: npu.MatMul, In: []npu.Desc{npu.D(npu.F32, 2, 3), npu.D(npu.F32, 4, 5)}, Out: []npu.Desc{npu.D(npu.F32, 2, 5)}}
 	err = ref.Check(mm)
-	if err == nil || !strings.Contains(err.Error(), "matmul: inner dimensions 3 and 4 differ: matmul{}(f32[2 3], f32[4 5])") {
+	if err == nil || !strings.Contains(err.Error(), "matmul{}(f32[2 3], f32[4 5]) -> f32[2 5]: inner dimensions differ: a [2 3]") {
 		t.Errorf("matmul: %v", err)
 	}
 }

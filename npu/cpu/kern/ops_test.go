@@ -34,7 +34,10 @@ func TestElementwise(t *testing.T) {
 					twin{op: npu.Op{Kind: npu.Binary, Attrs: a, In: two, Out: one}, alias: map[int]int{0: 0}}.run(t, r)
 				}
 				for _, fn := range []string{"neg", "exp", "square", "abs", "tanh", "sigmoid", "silu", "gelu", "sign", "affine"} {
-					a := npu.Attrs{"fn": fn, "alpha": 1.5, "beta": -0.25}
+					a := npu.Attrs{"fn": fn}
+					if fn == "affine" {
+						a["alpha"], a["beta"] = 1.5, -0.25
+					}
 					twin{op: npu.Op{Kind: npu.Unary, Attrs: a, In: one, Out: one}, alias: map[int]int{0: 0}}.run(t, r)
 				}
 				pos := make([]byte, x.PlainBytes())
@@ -96,7 +99,7 @@ func TestBroadcast(t *testing.T) {
 				op := npu.Op{
 					Kind:  npu.Binary,
 					Attrs: npu.Attrs{"fn": fn},
-					In:    []npu.Desc{npu.D(dt, c[0]...), npu.D(npu.F32, c[1]...)},
+					In:    []npu.Desc{npu.D(dt, c[0]...), npu.D(dt, c[1]...)},
 					Out:   []npu.Desc{npu.D(dt, c[2]...)},
 				}
 				twin{op: op}.run(t, r)
@@ -236,7 +239,7 @@ func TestCrossEntropy(t *testing.T) {
 	for _, dt := range acts {
 		for _, s := range [][]int{{1, 1}, {6, 10}, {17, 1000}, {5, 131}} {
 			for _, eps := range []float64{0, 0.1} {
-				a := npu.Attrs{"smoothing": eps, "k": 3}
+				a, top := npu.Attrs{"smoothing": eps}, npu.Attrs{"k": min(3, s[1])}
 				x, l, f, rows := npu.D(dt, s...), npu.D(npu.I32, s[0]), npu.D(npu.F32), npu.D(npu.F32, s[0])
 				lb := labels(r, s[0], s[1])
 				logits := random(r, x)
@@ -251,7 +254,7 @@ func TestCrossEntropy(t *testing.T) {
 				}
 				bwd := npu.Op{Kind: npu.CrossEntropyBwd, Attrs: a, In: []npu.Desc{x, l, rows, f}, Out: []npu.Desc{x}}
 				twin{op: bwd, in: [][]byte{logits, lb, lse}, alias: map[int]int{0: 0}}.run(t, r)
-				twin{op: npu.Op{Kind: npu.TopK, Attrs: a, In: []npu.Desc{x, l}, Out: []npu.Desc{f}}, in: [][]byte{nil, lb}}.run(t, r)
+				twin{op: npu.Op{Kind: npu.TopK, Attrs: top, In: []npu.Desc{x, l}, Out: []npu.Desc{f}}, in: [][]byte{nil, lb}}.run(t, r)
 			}
 		}
 	}

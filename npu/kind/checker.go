@@ -1,8 +1,7 @@
-package op
+package kind
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,75 +22,6 @@ func (c *checker) failf(format string, args ...any) {
 }
 
 func (c *checker) ok() bool { return c.err == nil }
-
-// check starts a shape rule: names lists the inputs, for messages; a name in brackets may be absent. spec lists the
-// attributes that the kind knows as "name:type": i int, f float64, b bool, s string, n []int, 2 and 4 []int of that length.
-func check(a npu.Attrs, in []npu.Desc, names, spec string) *checker {
-	c := &checker{a: a, in: in}
-	c.known(spec)
-	want := strings.Fields(names)
-	least := len(want)
-	for _, n := range want {
-		if n[0] == '[' {
-			least--
-		}
-	}
-	if names != "…" && (len(in) < least || len(in) > len(want)) {
-		c.failf("takes the inputs %s, got %d", strings.Join(want, ", "), len(in))
-	}
-	for i, d := range in {
-		if d.Layout != npu.Plain {
-			c.failf("input %d has layout %s, graphs are built in the plain one", i, d.Layout)
-		}
-		for _, n := range d.Shape {
-			if n < 1 {
-				c.failf("input %d has the shape %v; every dimension must be at least 1", i, d.Shape)
-			}
-		}
-	}
-	return c
-}
-
-// known fails on an attribute that is not in spec or has another type: a typo must not become a default.
-func (c *checker) known(spec string) {
-	types := map[string]byte{}
-	for _, f := range strings.Fields(spec) {
-		name, t, _ := strings.Cut(f, ":")
-		types[name] = t[0]
-	}
-	for _, k := range slices.Sorted(maps.Keys(c.a)) {
-		t, ok := types[k]
-		if !ok {
-			c.failf("has no attribute %q (knows %s)", k, strings.Join(slices.Sorted(maps.Keys(types)), ", "))
-			return
-		}
-		if !hasType(c.a[k], t) {
-			c.failf("attribute %s is %T %v, want %s", k, c.a[k], c.a[k], typeNames[t])
-			return
-		}
-	}
-}
-
-var typeNames = map[byte]string{'i': "int", 'f': "float64", 'b': "bool", 's': "string", 'n': "[]int", '2': "[]int of length 2", '4': "[]int of length 4"}
-
-func hasType(v any, t byte) bool {
-	ok := false
-	switch t {
-	case 'i':
-		_, ok = v.(int)
-	case 'f':
-		_, ok = v.(float64)
-	case 'b':
-		_, ok = v.(bool)
-	case 's':
-		_, ok = v.(string)
-	default:
-		var s []int
-		s, ok = v.([]int)
-		ok = ok && (t == 'n' || len(s) == int(t-'0'))
-	}
-	return ok
-}
 
 // rank demands a number of dimensions.
 func (c *checker) rank(i int, name string, ranks ...int) {

@@ -1,4 +1,4 @@
-package op
+package kind
 
 import "github.com/gotrain/gotrain/npu"
 
