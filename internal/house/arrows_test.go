@@ -173,8 +173,11 @@ func TestWhoUsesWhichModule(t *testing.T) {
 }
 
 func TestRule(t *testing.T) {
-	for name, want := range map[string]string{"npu": "", "npu/ref": "npu npu/kind npu/queue", "npu/cpu/kern": "npu npu/...", "graph": "npu npu/kind graph/op graph/plan",
-		"ddp": "npu ddp/bucket ddp/comm"} {
+	for name, want := range map[string]string{
+		"npu": "", "npu/ref": "npu npu/kind npu/queue", "npu/cpu/kern": "npu npu/...",
+		"graph": "npu npu/kind graph/op graph/plan",
+		"ddp":   "npu ddp/bucket ddp/comm",
+	} {
 		got, ok := rule(name)
 		if !ok || strings.Join(got, " ") != want {
 			t.Errorf("%s: %q %v, want %q", name, got, ok, want)
