@@ -42,13 +42,13 @@ type Config struct {
 	// numbers.
 	Recompute bool
 
-	Device   string    // device family: "cpu", "ref"; "": cpu if it can be opened, else ref with a warning
-	Compute  npu.DType // dtype of activations: F32, or BF16 or F16 on a device that lists it; F32
-	Threads  int       // compute threads of this rank; 0: cores of this process / ranks on this machine
-	CPUs     []int     // processors to bind compute threads to
-	Options  map[string]string
-	BucketMB float64 // maximum size of a gradient bucket in MiB; 25
-	FirstMB  float64 // maximum size of the first bucket in MiB; 1
+	Device   string            // device family: "npu", "cpu", "ref"; "": the best that this machine has, with a warning if that cannot be opened
+	Compute  npu.DType         // dtype of activations: F32, or BF16 or F16 on a device that lists it; F32
+	Threads  int               // compute threads of this rank; 0: cores of this process / ranks on this machine
+	CPUs     []int             // processors to bind compute threads to
+	Options  map[string]string // of the device, which documents them
+	BucketMB float64           // maximum size of a gradient bucket in MiB; 25
+	FirstMB  float64           // maximum size of the first bucket in MiB; 1
 
 	Comm      comm.Communicator // joins the ranks through host memory; nil: this process is alone. It carries gradients too, where the host has them
 	LocalRank int               // index on this machine; Comm.Rank() if LocalSize is 0

@@ -1,6 +1,7 @@
 package main
 
 import (
-	_ "github.com/gotrain/gotrain/npu/cpu" // the devices of this program register themselves
+	_ "github.com/gotrain/gotrain/npu/acl" // the devices of this program register themselves
+	_ "github.com/gotrain/gotrain/npu/cpu"
 	_ "github.com/gotrain/gotrain/npu/ref"
 )

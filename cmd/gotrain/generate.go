@@ -241,8 +241,8 @@ func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Ge
 	if err != nil || dtype != npu.F32 && dtype != npu.BF16 {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype %s: f32 or bf16", f.dtype))
 	}
-	if !slices.Contains([]string{"auto", "cpu", "ref"}, f.device) {
-		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--device %s: auto, cpu or ref", f.device))
+	if !slices.Contains([]string{"auto", "npu", "cpu", "ref"}, f.device) {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--device %s: auto, npu, cpu or ref", f.device))
 	}
 	if err := f.sampling.Check(); err != nil {
 		return nil, launch.WithCode(launch.ExitUsage, err)

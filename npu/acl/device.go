@@ -51,7 +51,7 @@ func Open(o npu.Options) (*Device, error) {
 		return nil, fmt.Errorf("npu: open: %w", err)
 	}
 	if m := here(); !m.plausible() {
-		return nil, fmt.Errorf("npu: open: this machine has no Ascend device (no /dev/davinci*) and no CANN: %w\n"+
+		return nil, fmt.Errorf("npu: open: %w: neither /dev/davinci* nor CANN is there\n"+
 			"hint: in a container, pass the devices and the driver's folder to it; otherwise use train.device = \"cpu\"", npu.ErrAbsent)
 	}
 	lib, err := cann.Open()

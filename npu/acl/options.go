@@ -46,6 +46,7 @@ func parseOptions(o npu.Options) (options, error) {
 				err = fmt.Errorf("option memory_mib is %q\nhint: use a number of MiB; 0 takes memory as needed", v)
 			}
 			r.memory = n << 20
+		case k == "calibrate" || k == "f16": // asked for by trainers: the peak cannot be measured here, and f16 needs no request
 		default:
 			err = fmt.Errorf("unknown option %q\nhint: use one of %s", k, strings.Join(optionKeys, ", "))
 		}

@@ -100,6 +100,9 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 	if c.Threads == 0 {
 		c.Threads = rank.Threads
 	}
+	if c.Options, err = r.Train.Options(); err != nil {
+		return c, launch.WithCode(launch.ExitRecipe, err)
+	}
 	if r.Train.Device != "auto" {
 		c.Device = r.Train.Device
 	}

@@ -21,19 +21,19 @@ typedef struct {
     gt_call *calls;
 } gt_seq;
 
-// what stopped gt_run, besides a code of CANN
+// what stopped gt_cann_run, besides a code of CANN
 #define GT_NO_ROOM (INT32_MIN + 1) // the workspace is too small
 
-// gt_at says how far gt_run came, and counts.
+// gt_at says how far gt_cann_run came, and counts.
 typedef struct {
     int32_t seq, call, phase; // where it stopped
     uint64_t phase1, phase2;  // calls so far, ever
     uint64_t wants;           // workspace that did not fit
 } gt_at;
 
-// gt_run launches sequences on a stream. It stops before a sequence when *skip is set. It returns 0, or the code of the call where it stopped.
-int32_t gt_run(const gt_cann *l, gt_seq *const *list, int32_t n, void *stream, const uint32_t *skip, gt_at *at);
-// gt_one launches one call.
-int32_t gt_one(const gt_cann *l, const gt_call *c, void *stream, gt_at *at);
+// gt_cann_run launches sequences on a stream. It stops before a sequence when *skip is set. It returns 0, or the code of the call where it stopped.
+int32_t gt_cann_run(const gt_cann *l, gt_seq *const *list, int32_t n, void *stream, const uint32_t *skip, gt_at *at);
+// gt_cann_one launches one call.
+int32_t gt_cann_one(const gt_cann *l, const gt_call *c, void *stream, gt_at *at);
 
 #endif

@@ -172,13 +172,13 @@ func (r *Runner) Set(i int, s *Sequence) { r.list[i] = s.c }
 
 // Run launches the first n sequences on a stream. It stops early when skip is set, and at the first call that fails: call i of sequence done.
 func (r *Runner) Run(n int, s Stream, skip *Flag) (done, call, phase int, code int32) {
-	rc := C.gt_run(r.lib.c, &r.list[0], C.int32_t(n), pointer(s), skip.c, r.at)
+	rc := C.gt_cann_run(r.lib.c, &r.list[0], C.int32_t(n), pointer(s), skip.c, r.at)
 	return int(r.at.seq), int(r.at.call), int(r.at.phase), int32(rc)
 }
 
 // One launches call i of a sequence.
 func (r *Runner) One(q *Sequence, i int, s Stream) error {
-	if code := C.gt_one(r.lib.c, &q.calls[i], pointer(s), r.at); code != 0 {
+	if code := C.gt_cann_one(r.lib.c, &q.calls[i], pointer(s), r.at); code != 0 {
 		return q.failed(i, int(r.at.phase), int32(code))
 	}
 	return nil
