@@ -3,7 +3,7 @@
 package cann
 
 /*
-#cgo CFLAGS: -O2 -Wall
+#cgo CFLAGS: -O2 -Wall -g0
 #cgo LDFLAGS: -ldl
 #include "load.h"
 #include "run.h"
@@ -249,27 +249,22 @@ func (l *Lib) operators(h unsafe.Pointer) {
 }
 
 // optional are functions of runtime and base that gotrain can do without.
-var optional = map[string]bool{
-	"aclrtGetRunMode": true, "aclrtSynchronizeDevice": true, "aclrtSynchronizeDeviceWithTimeout": true, "aclrtQueryDeviceStatus": true,
-	"aclrtGetDeviceUtilizationRate": true, "aclGetDeviceCapability": true, "aclrtSetSysParamOpt": true, "aclrtGetSysParamOpt": true,
-	"aclrtCtxGetSysParamOpt": true, "aclrtGetDeviceSatMode": true, "aclrtGetOverflowStatus": true, "aclrtResetOverflowStatus": true,
-	"aclrtDeviceCanAccessPeer": true, "aclrtDeviceEnablePeerAccess": true, "aclrtCreateContext": true, "aclrtDestroyContext": true,
-	"aclrtSetCurrentContext": true, "aclrtCreateStream": true, "aclrtDestroyStream": true, "aclrtSynchronizeStream": true, "aclrtStreamQuery": true,
-	"aclrtStreamAbort": true, "aclrtSetOpWaitTimeout": true, "aclrtSetOpExecuteTimeOut": true, "aclrtCreateEventWithFlag": true,
-	"aclrtSynchronizeEvent": true, "aclrtSynchronizeEventWithTimeout": true, "aclrtEventElapsedTime": true, "aclrtMemcpy": true, "aclrtMemset": true,
-	"aclrtLaunchCallback": true, "aclrtSubscribeReport": true, "aclrtUnSubscribeReport": true, "aclrtProcessReport": true, "aclrtPeekAtLastError": true,
-	"aclrtGetLastError": true, "aclDataTypeSize": true, "aclmdlRICaptureBegin": true, "aclmdlRICaptureEnd": true, "aclmdlRIExecuteAsync": true,
-	"aclmdlRIDestroy": true, "aclFinalize": true, "aclrtGetVersion": true, "aclrtGetDevice": true,
-	"aclCreateScalarList": true, "aclDestroyScalarList": true, "aclSetInputTensorAddr": true, "aclSetOutputTensorAddr": true, "aclSetTensorAddr": true,
-	"aclSetDynamicInputTensorAddr": true, "aclSetDynamicOutputTensorAddr": true, "aclSetRawTensorAddr": true, "aclGetRawTensorAddr": true,
-	"aclnnInit": true, "aclnnFinalize": true,
-}
+const optional = " " +
+	"aclrtGetRunMode aclrtSynchronizeDevice aclrtSynchronizeDeviceWithTimeout aclrtQueryDeviceStatus aclrtGetDeviceUtilizationRate " +
+	"aclGetDeviceCapability aclrtSetSysParamOpt aclrtGetSysParamOpt aclrtCtxGetSysParamOpt aclrtGetDeviceSatMode aclrtGetOverflowStatus " +
+	"aclrtResetOverflowStatus aclrtDeviceCanAccessPeer aclrtDeviceEnablePeerAccess aclrtCreateContext aclrtDestroyContext aclrtSetCurrentContext " +
+	"aclrtCreateStream aclrtDestroyStream aclrtSynchronizeStream aclrtStreamQuery aclrtStreamAbort aclrtSetOpWaitTimeout aclrtSetOpExecuteTimeOut " +
+	"aclrtCreateEventWithFlag aclrtSynchronizeEvent aclrtSynchronizeEventWithTimeout aclrtEventElapsedTime aclrtMemcpy aclrtMemset " +
+	"aclrtLaunchCallback aclrtSubscribeReport aclrtUnSubscribeReport aclrtProcessReport aclrtPeekAtLastError aclrtGetLastError aclDataTypeSize " +
+	"aclmdlRICaptureBegin aclmdlRICaptureEnd aclmdlRIExecuteAsync aclmdlRIDestroy aclFinalize aclrtGetVersion aclrtGetDevice aclCreateScalarList " +
+	"aclDestroyScalarList aclSetInputTensorAddr aclSetOutputTensorAddr aclSetTensorAddr aclSetDynamicInputTensorAddr " +
+	"aclSetDynamicOutputTensorAddr aclSetRawTensorAddr aclGetRawTensorAddr aclnnInit aclnnFinalize "
 
 // lacking lists the required functions that were not found.
 func (l *Lib) lacking() []string {
 	var lack []string
 	for i := range int(C.GT_HCCL_FIRST) {
-		if name := C.GoString(C.gt_fn_names[i]); l.c.fn[i] == nil && !optional[name] {
+		if name := C.GoString(C.gt_fn_names[i]); l.c.fn[i] == nil && !strings.Contains(optional, " "+name+" ") {
 			lack = append(lack, name)
 		}
 	}
