@@ -38,9 +38,9 @@
 //
 // # Threads
 //
-// Ready, ReadyBucket and Begin never block. An engine has two goroutines: one waits for device events and issues collectives, one waits
-// for completion and calls OnBucket. The compute thread is not involved. Begin, Wait and Agree belong to one goroutine; Ready and ReadyBucket may
-// be called from any, but before Wait.
+// Ready, ReadyBucket and Begin never block. An engine has two goroutines: one waits for device events (unless the transport does) and issues collectives,
+// one waits for completion. OnBucket is called from one of them. The compute thread is not involved. Begin, Wait and Agree belong to one goroutine; Ready
+// and ReadyBucket may be called from any, but before Wait.
 //
 // # Errors
 //

@@ -115,15 +115,14 @@ func (e *Engine) completer() {
 	for f := range e.flight {
 		err := f.handle.Wait(f.ctx)
 		if err != nil {
-			// Memory may be freed once Close returns: ensure that no rank writes it any more.
-			e.abort(err)
+			e.fail(e.at(f.step, f.k, err)) // first: what is still enqueued on the device is skipped once its owner knows
+			e.abort(err)                   // also if the engine was broken before
+			// Memory may be freed once Close returns: ensure that nothing writes it any more.
 			<-f.handle.Done()
-		}
-		f.cancel()
-		if err != nil {
-			e.fail(e.at(f.step, f.k, err))
+			f.cancel()
 			continue
 		}
+		f.cancel()
 		e.trace("reduce", f.step, f.k, f.begin)
 		if f.after == nil {
 			if err := e.handOn(f); err != nil {

@@ -25,10 +25,20 @@
 // Collectives take Mem: a typed span of an npu.Buffer. Memory from Communicator.Alloc is reduced in place without an extra
 // copy; other host memory (Host wraps a byte slice, HostOf a slice of numbers) also works, but more slowly.
 //
+// # Control and data
+//
+// A device may have memory of its own, which a host's transport cannot reach. Then a job has two communicators over the same ranks: the control
+// communicator for what hosts exchange (votes, comparisons, statistics, aborts, long work), and a data communicator for gradients and weights, which
+// ForDevice opens for the device: transports for devices register (RegisterTransport) as devices do. Where device memory is host memory, both are the same.
+//
+// A data communicator may be ordered by events of the device (Ordered, OnDevice): a reduction starts behind the kernels that write its memory, and kernels
+// that read the result start behind the reduction, without a wait of the host in between. Closing order: the data communicator, the device, the
+// control communicator. An abort of either breaks both.
+//
 // # Transports
 //
-// Sub-packages hold one transport each: self (one rank), shm (ranks of one machine, whether goroutines or processes). All
-// pass the same suite, commtest. reduce holds the arithmetic.
+// Sub-packages hold one transport each: self (one rank), shm (ranks of one machine, whether goroutines or processes), staged (device memory, through host
+// memory and another transport). All pass the same suite, commtest. reduce holds the arithmetic.
 //
 // # Rules for an implementer
 //

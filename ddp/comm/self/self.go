@@ -54,10 +54,10 @@ func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.H
 		return nil, fmt.Errorf("comm: %v: %w", call, err)
 	}
 	two := call.Kind == comm.ReduceScatter || call.Kind == comm.AllGather || call.Kind == comm.AllToAll
-	if two && in.Elems > 0 { // the other calls do not touch memory, so it may be anywhere
+	if two && in.Elems > 0 && out.Ptr != in.Ptr { // otherwise no memory is touched, so it may be anywhere
 		dst, src := out.Host(), in.Host()
 		if dst == nil || src == nil {
-			return nil, fmt.Errorf("comm: %v: the host cannot access this memory", call)
+			return nil, fmt.Errorf("comm: %v: the host cannot access this memory\nhint: with one rank, use the same memory for in and out, or copy on the device", call)
 		}
 		if &dst[0] != &src[0] {
 			copy(dst, src)
