@@ -152,7 +152,7 @@ func (f *Fake) Set(name, value string) {
 }
 
 func turn(name, value string) bool {
-	n, v := C.CString(name), C.CString(value)
+	n, v := C.CString("FAKE_CANN_"+name), C.CString(value)
 	defer C.free(unsafe.Pointer(n))
 	defer C.free(unsafe.Pointer(v))
 	return bool(C.at_set(lib, n, v))

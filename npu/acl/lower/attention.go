@@ -15,7 +15,7 @@ const lanes = 8
 
 var attentionRules = map[string]rule{
 	npu.Attention: {
-		lower: lowerAttention, needs: []string{"FlashAttentionScore"}, nils: []int{1},
+		lower: lowerAttention, needs: []string{"FlashAttentionScore"},
 		choose: func(op *npu.Op, _ Caps) {
 			if len(op.Out) > 1 {
 				op.Out[1].Layout = Lanes

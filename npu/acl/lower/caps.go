@@ -60,8 +60,6 @@ type Caps struct {
 	Symbols func(op string) bool
 	// HF32 allows matrix products and convolutions of f32 with about 13 bits instead of 24.
 	HF32 bool
-	// ConvHF32 allows it for convolutions only.
-	ConvHF32 bool
 	// Exact asks that an f32 result of a product of 16-bit operands is never rounded to 16 bits, at the price of speed where CANN lacks the
 	// operator (before 9.0).
 	Exact bool

@@ -45,14 +45,6 @@ func (s slide) padding() []int64 {
 func (s slide) strides() []int64   { return slices.Clone(s.stride[:]) }
 func (s slide) dilations() []int64 { return slices.Clone(s.dilation[:]) }
 
-// convCube is how convolutions of f32 are computed.
-func (b *builder) convCube() int {
-	if b.caps.ConvHF32 {
-		return 1
-	}
-	return b.cube()
-}
-
 // lowerConv: the bias has the type of x, so it is rounded to 16 bits with 16-bit activations.
 func lowerConv(b *builder) {
 	x, w, y := b.in(0).nchw(), b.in(1).nchw(), b.out(0).nchw()
@@ -61,7 +53,7 @@ func lowerConv(b *builder) {
 	if a.Bool("bias") {
 		bias = b.as(b.in(2), x.DType)
 	}
-	b.call("Convolution", x, w, bias, s.strides(), s.padding(), s.dilations(), false, []int64{0, 0}, a.Int("groups", 1), y, b.convCube())
+	b.call("Convolution", x, w, bias, s.strides(), s.padding(), s.dilations(), false, []int64{0, 0}, a.Int("groups", 1), y, b.cube())
 	if a.Bool("relu") {
 		b.call("InplaceRelu", y)
 	}
@@ -72,7 +64,7 @@ func (b *builder) gradient(dy, x, w Tensor, groups int, dx, dw any) {
 	s := slideOf(b.op.Attrs)
 	_, no := dx.(null)
 	b.call("ConvolutionBackward", dy, x, w, []int64{w.Dims[0]}, s.strides(), s.padding(), s.dilations(), false, []int64{0, 0}, groups,
-		[]bool{!no, no, false}, b.convCube(), dx, dw, null{})
+		[]bool{!no, no, false}, b.cube(), dx, dw, null{})
 }
 
 // lowerConvBwdData: only the shape of the input counts, so it lies over dx.

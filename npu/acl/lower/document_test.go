@@ -67,7 +67,7 @@ func samples() []sample {
 	}
 	x, y, w := h(8, 64, 56, 56), h(8, 128, 28, 28), h(128, 64, 3, 3)
 	c := f(64)
-	bn := npu.Attrs{"eps": 1e-5, "momentum": 0.1, "relu": true, "add": true}
+	bn := npu.Attrs{"eps": 1e-5, "relu": true, "add": true}
 	pool := npu.Attrs{"kernel": []int{3, 3}, "stride": []int{2, 2}, "pad": []int{1, 1, 1, 1}}
 	q, k, lse := h(2, 1024, 32, 128), h(2, 1024, 8, 128), f(2, 32, 1024)
 	att := npu.Attrs{"scale": 0.088, "causal": true}
@@ -87,7 +87,7 @@ func samples() []sample {
 		{"bias", op(npu.MatMul, npu.Attrs{"tb": true, "bias": true}, list{h(8, 2048), h(1000, 2048), f(1000)}, h(8, 1000))},
 		{"gradient of weights", op(npu.MatMul, npu.Attrs{"ta": true, "out": "f32"}, list{tok, tok}, f(4096, 4096))},
 		{"batched", op(npu.MatMul, npu.Attrs{}, list{h(2, 8, 64, 32), h(2, 8, 32, 16)}, h(2, 8, 64, 16))},
-		{"relu, add", op(npu.BatchNorm, bn, list{x, c, c, c, c, x}, x, c, c, c, c)},
+		{"relu, add", op(npu.BatchNorm, with(bn, "momentum", 0.1), list{x, c, c, c, c, x}, x, c, c, c, c)},
 		{"relu, add", op(npu.BatchNormInfer, bn, list{x, c, c, c, c, x}, x)},
 		{"relu, add, sum", op(npu.BatchNormBwd, with(bn, "sum", true), list{x, x, c, c, c, c, x, x}, x, c, c, x)},
 		{"", op(npu.Relu, nil, list{x}, x)},

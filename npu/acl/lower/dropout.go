@@ -6,7 +6,7 @@ var dropoutRules = map[string]rule{npu.Dropout: {lower: lowerDropout, has: hasDr
 
 // hasDropout: the seed is device memory, which only the operator of CANN 9 takes. The operator's bits are its own.
 func hasDropout(a npu.Attrs, c Caps) bool {
-	return a.Float("p", 0) == 0 || !a.Bool("exact") && c.Has("DropoutGenMaskV2Tensor") && c.Has("DropoutDoMask")
+	return a.Float("p", 0) == 0 || c.Has("DropoutGenMaskV2Tensor") && c.Has("DropoutDoMask")
 }
 
 // lowerDropout: layers draw from the same generator, 2³² numbers apart.

@@ -3,9 +3,9 @@ package lower
 import "github.com/gotrain/gotrain/npu"
 
 var linearCERules = map[string]rule{
-	npu.LinearCrossEntropy:     {lower: lowerLinearCE, needs: []string{"LogSumExp", "Gather"}, nils: []int{1, 2}},
+	npu.LinearCrossEntropy:     {lower: lowerLinearCE, needs: []string{"LogSumExp", "Gather"}},
 	npu.LinearCrossEntropyBwd:  {lower: lowerLinearCEBwd, needs: []string{"InplaceScatter"}},
-	npu.LinearCrossEntropyGrad: {lower: lowerLinearCEGrad, needs: []string{"LogSumExp", "Gather", "InplaceScatter"}, nils: []int{1, 2}},
+	npu.LinearCrossEntropyGrad: {lower: lowerLinearCEGrad, needs: []string{"LogSumExp", "Gather", "InplaceScatter"}},
 }
 
 // projection is a loss of the logits x·wᵀ, which are computed some rows at a time.

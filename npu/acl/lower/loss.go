@@ -8,7 +8,7 @@ import (
 
 // The fused operators CrossEntropyLoss and its gradient do not fit: the gradient refuses smoothing and i32 labels. Losses are composed, in f32.
 var lossRules = map[string]rule{
-	npu.CrossEntropy:    {lower: lowerCrossEntropy, needs: []string{"LogSumExp", "Gather"}, nils: []int{1, 2}},
+	npu.CrossEntropy:    {lower: lowerCrossEntropy, needs: []string{"LogSumExp", "Gather"}},
 	npu.CrossEntropyBwd: {lower: lowerCrossEntropyBwd, needs: []string{"InplaceScatter"}},
 	npu.TopK:            {lower: lowerTopK, needs: []string{"Gather"}},
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 // rule is the translation of one kind.
@@ -18,8 +19,6 @@ type rule struct {
 	// choose changes the layouts of the op, all plain before; nil: plain for all.
 	choose func(op *npu.Op, c Caps)
 	any    bool // layouts stay as they are
-	// nils are the outputs that may be bound to nil.
-	nils []int
 }
 
 // rules is the table of all kinds; init fills it from the tables of the families.
@@ -103,7 +102,7 @@ func Bytes(d npu.Desc) (int64, error) {
 	return 0, fmt.Errorf("acl: size of %s: unknown layout", d)
 }
 
-// Lower translates an op whose layouts are those that Choose returns. The op must be well formed, as npu's kinds describe it.
+// Lower translates an op whose layouts are those that Choose returns.
 func Lower(op npu.Op, c Caps) (p *Program, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -111,6 +110,9 @@ func Lower(op npu.Op, c Caps) (p *Program, err error) {
 		}
 	}()
 	want, err := Choose(op, c)
+	if err == nil {
+		err = kind.Check(op)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +123,9 @@ func Lower(op npu.Op, c Caps) (p *Program, err error) {
 	b := &builder{op: op, caps: c, keys: map[string]int{}}
 	b.p.Kind = op.Kind
 	b.p.Spare = make([]TempMem, len(op.Out))
-	for _, i := range r.nils {
-		if i < len(op.Out) {
-			n, err := Bytes(op.Out[i])
+	for i, d := range op.Out {
+		if kind.Of(op.Kind).MayBeNil(op.Attrs, i) {
+			n, err := Bytes(d)
 			if err != nil {
 				return nil, err
 			}

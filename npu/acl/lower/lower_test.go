@@ -199,6 +199,7 @@ func TestRefusals(t *testing.T) {
 		{npu.Op{Kind: npu.Unary, Attrs: npu.Attrs{"fn": "cosh"}, In: []npu.Desc{x}, Out: []npu.Desc{x}}, old, []string{"unary", "fn=cosh", "hint: "}},
 		{npu.Op{Kind: npu.CrossEntropy, In: []npu.Desc{x, npu.D(npu.I32, 2)}, Out: []npu.Desc{npu.D(npu.F32)}}, bare,
 			[]string{"cross_entropy needs aclnnLogSumExp", "hint: "}},
+		{npu.Op{Kind: npu.Relu, In: []npu.Desc{x}, Out: []npu.Desc{npu.D(npu.BF16, 2, 5)}}, old, []string{"relu"}},
 		{npu.Op{Kind: npu.Relu, In: []npu.Desc{x.With("nhwc")}, Out: []npu.Desc{x}}, old, []string{"layouts are not those that Choose returns"}},
 		{npu.Op{Kind: npu.Convert, In: []npu.Desc{npu.D(npu.F32, 4).With(lower.Var)}, Out: []npu.Desc{npu.D(npu.F32, 4)}}, old,
 			[]string{"no conversion", "hint: "}},

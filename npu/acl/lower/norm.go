@@ -7,12 +7,12 @@ const Var npu.Layout = "acl:var"
 
 var normRules = map[string]rule{
 	npu.BatchNorm: {
-		lower: lowerBatchNorm, needs: []string{"BatchNorm"}, nils: []int{1, 2, 3, 4},
+		lower: lowerBatchNorm, needs: []string{"BatchNorm"},
 		choose: func(op *npu.Op, c Caps) { variance(op.Out, 2, c) },
 	},
 	npu.BatchNormInfer: {lower: lowerBatchNormInfer, needs: []string{"BatchNorm"}},
 	npu.BatchNormBwd: {
-		lower: lowerBatchNormBwd, needs: []string{"BatchNormBackward"}, nils: []int{1, 2},
+		lower: lowerBatchNormBwd, needs: []string{"BatchNormBackward"},
 		choose: func(op *npu.Op, c Caps) { variance(op.In, 5, c) },
 	},
 }

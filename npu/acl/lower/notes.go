@@ -4,7 +4,8 @@ import "github.com/gotrain/gotrain/npu"
 
 // notes say where a kind differs from what package npu/ref computes, or why it takes more calls than one would expect.
 var notes = map[string]string{
-	npu.Conv2D: "With 16-bit activations the bias is rounded to 16 bits, because the operator wants it in x's type.",
+	npu.Conv2D: "With 16-bit activations the bias is rounded to 16 bits, because the operator wants it in x's type. Documentation and " +
+		"sources of 9.x disagree on whether A2 and A3 take f32 with all bits; where the operator refuses it, the option allow_hf32 helps.",
 	npu.Conv2DBwdData: "The operator wants x, of which it uses the shape only; it gets dx's memory. Not deterministic unless determinism is on, which " +
 		"is the default.",
 	npu.Conv2DBwdWeights: "dw is f32 for all types. With several groups the operator would round dw through f16, so each group is one call, or each tap of " +

@@ -7,7 +7,7 @@ import (
 )
 
 var poolRules = map[string]rule{
-	npu.MaxPool:          {lower: lowerMaxPool, nils: []int{1}},
+	npu.MaxPool:          {lower: lowerMaxPool},
 	npu.MaxPoolBwd:       {lower: lowerMaxPoolBwd},
 	npu.AvgPool:          {lower: lowerAvgPool, needs: []string{"AvgPool2d"}},
 	npu.AvgPoolBwd:       {lower: lowerAvgPoolBwd, needs: []string{"AvgPool2dBackward"}},

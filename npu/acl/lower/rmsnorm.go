@@ -3,7 +3,7 @@ package lower
 import "github.com/gotrain/gotrain/npu"
 
 var rmsNormRules = map[string]rule{
-	npu.RMSNorm:    {lower: lowerRMSNorm, needs: []string{"RmsNorm"}, nils: []int{1}},
+	npu.RMSNorm:    {lower: lowerRMSNorm, needs: []string{"RmsNorm"}},
 	npu.RMSNormBwd: {lower: lowerRMSNormBwd, needs: []string{"RmsNormGrad"}},
 }
 
