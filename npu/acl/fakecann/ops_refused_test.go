@@ -130,7 +130,7 @@ func TestOperatorsRefuse(t *testing.T) {
 		refused[name] = true
 	}
 	for _, o := range abi.Ops() {
-		if !refused[o.Name] && !slices.Contains(leftOut, o.Name) {
+		if !refused[o.Name] && !slices.Contains(leftOut, o.Name) && !slices.Contains(elsewhere, o.Name) {
 			t.Errorf("%s has no case that is refused", o.Name)
 		}
 	}

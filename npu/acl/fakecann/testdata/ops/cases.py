@@ -107,6 +107,8 @@ def real(a, view):
     if a["k"] != "T":
         return a
     out = {"k": "T"}
+    if isinstance(a.get("_t"), str):  # the test makes it
+        return {"k": "T", "make": a["_t"]}
     if "_t" in a:
         t = a["_t"]
         if view and not a["_plain"]:

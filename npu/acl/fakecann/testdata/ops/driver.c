@@ -1,7 +1,8 @@
 // driver.c: calls operators for the Go test, without the runtime. It reads one call after the other from standard input:
 //
 //	call NAME SOC CANN DETERMINISTIC SEED
-//	tensor DTYPE FORMAT OFFSET STORAGE ALIAS ND dims… strides… hex     (ALIAS: the number of an earlier tensor with the same memory, or -1)
+//	tensor DTYPE FORMAT OFFSET STORAGE ALIAS ND dims… strides… hex     (ALIAS: the number of an earlier tensor with the same memory, -1: none,
+//	        -2: a matrix of bytes with 1 above the diagonal, without hex here or in the answer)
 //	T n | N | S dtype f i | I n v… | F n v… | B n v… | L n t… | s text | i v | f v    (one line per argument)
 //	end
 //
@@ -46,6 +47,9 @@ static void read_tensor(void) {
 	bytes[tensors] = t->storage * dtype_size(t->dtype);
 	if (alias[tensors] >= 0) {
 		t->base = tensor[alias[tensors]].base;
+	} else if (alias[tensors] == -2) {
+		t->base = malloc((size_t)bytes[tensors] + 1);
+		for (int64_t i = 0; i < bytes[tensors]; i++) t->base[i] = i % t->dims[1] > i / t->dims[1];
 	} else {
 		t->base = malloc((size_t)bytes[tensors] + 1); // exact but for one byte: the sanitizer sees what lies beyond
 		for (int64_t i = 0; i < bytes[tensors]; i++) {
@@ -117,7 +121,7 @@ static void answer(fcall *c) {
 		printf("run %d %lld\n", c->op->run(c), (long long)n);
 		free(c->ws);
 		for (int i = 0; i < tensors; i++) {
-			for (int64_t k = 0; k < bytes[i]; k++) printf("%02x", (unsigned char)tensor[i].base[k]);
+			for (int64_t k = 0; k < bytes[i] && alias[i] != -2; k++) printf("%02x", (unsigned char)tensor[i].base[k]);
 			printf("\n");
 		}
 	}
