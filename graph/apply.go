@@ -71,9 +71,13 @@ func (b *Builder) add(k *op.Kind, attrs npu.Attrs, in []*Node) (*Node, error) {
 	if len(in) == 0 {
 		return nil, errors.New("has no inputs\nhint: use Builder.Const")
 	}
-	return b.unique(func(kids gorgonia.Nodes) gorgonia.Op {
+	n, err := b.unique(func(kids gorgonia.Nodes) gorgonia.Op {
 		return &call{b: b, seq: b.seq, kind: k, attrs: attrs, kids: kids, in: descs, out: out, path: b.path, block: b.block, back: b.grad.running}
 	}, in)
+	if err == nil && k.Indexes != nil {
+		b.indexed = append(b.indexed, n.Op().(*call))
+	}
+	return n, err
 }
 
 // unique applies an op and makes sure that the node is the new one: Gorgonia merges nodes by a 32-bit hash, and may exchange children likewise.

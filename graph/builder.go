@@ -34,7 +34,7 @@ type Builder struct {
 	training    bool
 	unreachedOK bool
 	onParam     []func(*Param) error
-	bounds      []Bound
+	indexed     []*call // those with inputs that are indices
 	warn        func(string)
 	warned      map[string]bool
 

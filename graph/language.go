@@ -8,11 +8,7 @@ import (
 
 // Embedding looks rows up: ids i32[…], w [V D]. Result [… D].
 func (b *Builder) Embedding(ids, w *Node) *Node {
-	y := b.apply(npu.Embedding, nil, []*Node{ids, w})
-	if b.err == nil {
-		b.bound(ids, b.Dim(w, 0), false, 0)
-	}
-	return y
+	return b.apply(npu.Embedding, nil, []*Node{ids, w})
 }
 
 // RMSNorm divides x [… D] by its root mean square over the last axis and multiplies by w [D] (arXiv 1910.07467).
@@ -90,11 +86,7 @@ func (b *Builder) LinearCrossEntropy(x, w, labels *Node, opts ...LossOption) (lo
 	for _, o := range opts {
 		o(a)
 	}
-	named := labels
 	x, labels = b.rows(x, labels)
 	out := b.Apply(npu.LinearCrossEntropy, a, x, w, labels)
-	if b.err == nil {
-		b.bound(named, b.Dim(w, 0), true, a.Int("ignore_index", -100))
-	}
 	return out[0], out[1]
 }

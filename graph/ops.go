@@ -138,12 +138,8 @@ func (b *Builder) CrossEntropy(logits, labels *Node, opts ...LossOption) (loss, 
 	for _, o := range opts {
 		o(a)
 	}
-	named := labels
 	logits, labels = b.rows(logits, labels)
 	out := b.Apply(npu.CrossEntropy, a, logits, labels)
-	if b.err == nil {
-		b.bound(named, b.Dim(logits, -1), true, a.Int("ignore_index", -100))
-	}
 	return out[0], out[1]
 }
 

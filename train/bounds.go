@@ -10,34 +10,59 @@ import (
 )
 
 // findBounds looks up what the model indexes with the fields of a batch: labels index classes, ids index rows of a table. A batch is checked before
-// it is copied to the device, which knows rows but not samples.
+// it is copied to the device, which knows rows but not samples, and may not look at all.
 func (p *pass) findBounds(fields []data.Field) {
-	p.bounds = make([]*graph.Bound, len(fields))
+	p.bounds = make([][]graph.Bound, len(fields))
 	for _, b := range p.net.b.Bounds() {
 		for i, f := range fields {
-			if f.Name == b.Input && f.DType == npu.I32 && (p.bounds[i] == nil || b.Below < p.bounds[i].Below) {
-				p.bounds[i] = &b
+			if f.Name == b.Input && !f.DType.IsFloat() {
+				p.bounds[i] = append(p.bounds[i], b)
 			}
 		}
 	}
 }
 
+// unchecked warns of indices that nobody checks: the device does not, and the model computes them.
+func (p *pass) unchecked(info npu.Info) string {
+	calls := p.net.b.Unbounded()
+	if !info.Unchecked || len(calls) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the model computes the indices of %s, and device %s does not check them: a value out of range gives undefined results",
+		strings.Join(shorten(calls, 4), ", "), info.Name)
+}
+
 // within checks a batch from a source; the error names the sample.
 func (p *pass) within(b *data.Batch, src data.Source) error {
-	for i, limit := range p.bounds {
-		if limit == nil {
-			continue
-		}
-		values := data.I32(b.Fields[i])
-		each := len(values) / len(b.Indices)
-		for j, v := range values {
-			if sample := b.Indices[j/each]; sample >= 0 && (v < 0 || int(v) >= limit.Below) && !(limit.Ignores && int(v) == limit.Ignore) {
-				return fmt.Errorf("%s of %s: %s is %d, outside 0…%d\nhint: %s",
-					sampleName(src, sample), src.Name(), src.Fields()[i].Name, v, limit.Below-1, outsideHint(limit, src))
+	for i, limits := range p.bounds {
+		for k := range limits {
+			f := src.Fields()[i]
+			each := len(b.Fields[i]) / f.DType.Size() / len(b.Indices)
+			at, v, outside := limits[k].Outside(f.DType, b.Fields[i])
+			if !outside {
+				continue
 			}
+			if sample := b.Indices[at/each]; sample >= 0 && (at/each < b.Valid || !f.Target) {
+				return fmt.Errorf("%s of %s: %s%s is %d, outside 0…%d\nhint: %s", sampleName(src, sample), src.Name(), f.Name, position(at%each, f.Shape), v,
+					limits[k].Below-1, outsideHint(&limits[k], src))
+			}
+			return fmt.Errorf("%s: a row that does not count has %s %d, which the model does not ignore\n"+
+				"hint: let the model ignore %d, the default of ignore_index", src.Name(), f.Name, v, data.Ignore)
 		}
 	}
 	return nil
+}
+
+// position is "[3 17]": where an element is in a tensor; "" for a scalar.
+func position(at int, shape []int) string {
+	if len(shape) == 0 {
+		return ""
+	}
+	p := make([]int, len(shape))
+	for d := len(shape) - 1; d >= 0; d-- {
+		p[d], at = at%shape[d], at/shape[d]
+	}
+	return fmt.Sprint(p)
 }
 
 // sampleName is "sample 3", with the path of its file if the source knows it.
@@ -49,6 +74,9 @@ func sampleName(src data.Source, i int) string {
 }
 
 func outsideHint(b *graph.Bound, src data.Source) string {
+	if b.Negative {
+		return fmt.Sprintf("positions must be below the %d places that the model has", b.Below)
+	}
 	if !b.Ignores {
 		return "use the tokenizer of this model: the tokens come from a larger vocabulary"
 	}

@@ -17,13 +17,13 @@ type pass struct {
 	net    *network
 	prog   *graph.Program
 	rows   int
-	in     []npu.Ptr      // by field of the source; nil if the network does not read it
-	scale  npu.Ptr        // the loss scale, nil if unused
-	seed   npu.Ptr        // the dropout seed, nil if unused
-	out    []outPtr       // loss, count (if counted), metrics
-	host   []byte         // room for one copy of the outputs per micro-batch, 8 bytes each; page-locked
-	bounds []*graph.Bound // by field: its allowed values; nil: any
-	ready  npu.Event      // outputs have reached the host
+	in     []npu.Ptr       // by field of the source; nil if the network does not read it
+	scale  npu.Ptr         // the loss scale, nil if unused
+	seed   npu.Ptr         // the dropout seed, nil if unused
+	out    []outPtr        // loss, count (if counted), metrics
+	host   []byte          // room for one copy of the outputs per micro-batch, 8 bytes each; page-locked
+	bounds [][]graph.Bound // by field: its allowed values
+	ready  npu.Event       // outputs have reached the host
 }
 
 type outPtr struct {

@@ -173,7 +173,8 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 
 // openDevice opens the configured device family, or the best one that opens, with a warning if a better one does not.
 func (t *Trainer) openDevice() (err error) {
-	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Compute: t.cfg.Compute, Extra: maps.Clone(t.cfg.Options)}
+	o := npu.Options{Index: t.cfg.LocalRank, Threads: t.cfg.Threads, Share: t.cfg.LocalSize, CPUs: t.cfg.CPUs, Compute: t.cfg.Compute,
+		Extra: maps.Clone(t.cfg.Options)}
 	if o.Extra == nil {
 		o.Extra = map[string]string{}
 	}
@@ -276,6 +277,9 @@ func (t *Trainer) compile() error {
 		return err
 	}
 	t.train = newPass(net, prog, c.Batch)
+	if w := t.train.unchecked(t.dev.Info()); w != "" && t.comm.Rank() == 0 {
+		slog.Warn(w)
+	}
 	if c.Eval == nil {
 		return nil
 	}

@@ -21,7 +21,9 @@ func init() {
 			return 4 * q.Elems() * int64(k[1])
 		},
 	})
-	Register(&Kind{Kind: kind.Of(npu.CacheWrite), FLOPs: noFLOPs})
+	Register(&Kind{Kind: kind.Of(npu.CacheWrite), FLOPs: noFLOPs, Indexes: func(_ npu.Attrs, in []npu.Desc) []Index {
+		return []Index{{Input: 2, Below: in[0].Shape[1], Negative: true}}
+	}})
 }
 
 func gradRope(t Tape, c Call) ([]Ref, error) {

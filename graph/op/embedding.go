@@ -9,6 +9,7 @@ func init() {
 	Register(&Kind{
 		Kind: kind.Of(npu.Embedding), Grad: gradEmbedding, FLOPs: noFLOPs,
 		DiffWRT: func(npu.Attrs, int) []bool { return []bool{false, true} },
+		Indexes: func(_ npu.Attrs, in []npu.Desc) []Index { return []Index{{Input: 0, Below: in[1].Shape[0]}} },
 	})
 	Register(&Kind{Kind: kind.Of(npu.EmbeddingBwd), FLOPs: perElem(1)})
 }

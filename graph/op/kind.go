@@ -36,6 +36,8 @@ type Kind struct {
 	Grad func(t Tape, c Call) ([]Ref, error)
 	// DiffWRT says which inputs have a gradient, given attributes and number of inputs. nil: all float inputs.
 	DiffWRT func(a npu.Attrs, n int) []bool
+	// Indexes says which inputs hold indices, for a call that Infer accepts. nil: none.
+	Indexes func(a npu.Attrs, in []npu.Desc) []Index
 	// FLOPs counts floating-point operations (a multiply-add is two). nil: one per output element.
 	FLOPs func(o npu.Op) int64
 	// ZeroGrad lists outputs other than 0 whose gradient is zero by nature (a count of valid rows), so that a loss may be made

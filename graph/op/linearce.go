@@ -9,6 +9,9 @@ func init() {
 	Register(&Kind{
 		Kind: kind.Of(npu.LinearCrossEntropy), Grad: gradLinearCE, FLOPs: logitFLOPs(1),
 		DiffWRT: func(npu.Attrs, int) []bool { return []bool{true, true, false} }, ZeroGrad: []int{1},
+		Indexes: func(a npu.Attrs, in []npu.Desc) []Index {
+			return []Index{{Input: 2, Below: in[1].Shape[0], Ignores: true, Ignore: a.Int("ignore_index", -100)}}
+		},
 	})
 	Register(&Kind{Kind: kind.Of(npu.LinearCrossEntropyBwd), FLOPs: logitFLOPs(3)})
 	Register(&Kind{Kind: kind.Of(npu.LinearCrossEntropyGrad), FLOPs: logitFLOPs(3)})

@@ -15,11 +15,11 @@ func init() {
 		Register(&Kind{Kind: kind.Of(bwd), FLOPs: perElem(4)})
 	}
 	Register(&Kind{
-		Kind: kind.Of(npu.CrossEntropy), Grad: gradCrossEntropy, FLOPs: perElem(5),
+		Kind: kind.Of(npu.CrossEntropy), Grad: gradCrossEntropy, FLOPs: perElem(5), Indexes: labels,
 		DiffWRT: func(npu.Attrs, int) []bool { return []bool{true, false} }, ZeroGrad: []int{1},
 	})
 	Register(&Kind{Kind: kind.Of(npu.CrossEntropyBwd), FLOPs: perElem(4)})
-	Register(&Kind{Kind: kind.Of(npu.TopK), FLOPs: perElem(1)})
+	Register(&Kind{Kind: kind.Of(npu.TopK), FLOPs: perElem(1), Indexes: labels})
 }
 
 func gradCrossEntropy(t Tape, c Call) ([]Ref, error) {
