@@ -156,10 +156,42 @@ func (tr Transport) refused(t *testing.T) {
 	all(t, g, func(ctx context.Context, c comm.Communicator) error { return comm.Wait(ctx)(c.Barrier(ctx)) })
 }
 
+// step is a call of one rank.
+type step func(ctx context.Context, c comm.Communicator) (comm.Handle, error)
+
+// fatalMismatch has the last rank make another call than the others, for a transport that breaks then.
+func (tr Transport) fatalMismatch(t *testing.T, g []comm.Communicator, calls [2]step) {
+	t.Helper()
+	odd := len(g) - 1
+	named := 0
+	for r, err := range each(t, g, func(ctx context.Context, c comm.Communicator) error {
+		call := calls[0]
+		if c.Rank() == odd {
+			call = calls[1]
+		}
+		return comm.Wait(ctx)(call(ctx, c))
+	}) {
+		var differ *comm.MismatchError
+		if !errors.As(err, &differ) {
+			if _, err := as[*comm.PeerError](r, err); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		named++
+		if differ.Rank != r || (r == odd) == (differ.Peer == odd) || differ.Mine == differ.Its {
+			t.Errorf("rank %d: %v", r, differ)
+		}
+	}
+	if named == 0 {
+		t.Error("no rank names the mismatch")
+	}
+	tr.broken(t, g)
+}
+
 // mismatch tests ranks that make different calls: all get an error, and may continue.
 func (tr Transport) mismatch(t *testing.T) {
 	f := func(c comm.Communicator, n int) comm.Mem { return tr.some(t, c, npu.F32, n) }
-	type step func(ctx context.Context, c comm.Communicator) (comm.Handle, error)
 	reduce := func(n int, op comm.Op) step {
 		return func(ctx context.Context, c comm.Communicator) (comm.Handle, error) {
 			return c.AllReduce(ctx, f(c, n), op)
@@ -185,6 +217,10 @@ func (tr Transport) mismatch(t *testing.T) {
 			for _, w := range []int{2, 3} {
 				g := tr.group(t, w)
 				odd := w - 1
+				if tr.Fatal {
+					tr.fatalMismatch(t, g, calls)
+					continue
+				}
 				for range 2 { // the group survives
 					errs := each(t, g, func(ctx context.Context, c comm.Communicator) error {
 						call := calls[0]
@@ -258,7 +294,7 @@ func (tr Transport) broken(t *testing.T, g []comm.Communicator) {
 				t.Errorf("rank %d can continue in a broken group", r)
 			}
 		}
-		if _, err := g[0].AllReduce(context.Background(), of[float32](tr, t, g[0], 1), comm.Sum); err == nil {
+		if _, err := g[0].AllReduce(context.Background(), comm.Mem{DType: npu.F32}, comm.Sum); err == nil { // the device may be lost
 			t.Error("a call on a broken communicator is accepted")
 		}
 	})

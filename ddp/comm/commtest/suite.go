@@ -30,6 +30,9 @@ type Transport struct {
 	// Loose is for hardware that sums floating-point numbers in an order of its own: their sums are then compared with the twin's within rounding. They
 	// must still be equal on all ranks and from run to run. Integers, maxima and minima are compared bit by bit.
 	Loose bool
+	// Fatal is for transports that find a mismatch between ranks only when the data are under way: it then breaks the group. Some rank must still name the
+	// mismatch, and every other rank gets a *comm.PeerError at least.
+	Fatal bool
 
 	mem *memories
 }

@@ -44,14 +44,6 @@ const (
 	configSize   = 300
 )
 
-// Features of HcclGetCommConfigCapability: the field is supported where the answer is above the number.
-const (
-	FeatureBuffer        = 0
-	FeatureDeterministic = 1
-	FeatureName          = 2
-	FeatureExpansion     = 3
-)
-
 // Bytes is the structure.
 func (c *Config) Bytes() []byte {
 	b := make([]byte, (configSize+7)&^7)[:configSize] // it is read as aligned words

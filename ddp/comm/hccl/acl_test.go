@@ -1,0 +1,145 @@
+//go:build cgo && linux
+
+package hccl
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/comm/commtest"
+	"github.com/gotrain/gotrain/ddp/comm/shm"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/acl"
+	"github.com/gotrain/gotrain/npu/acl/acltest"
+)
+
+// machine is a group of ranks in this process, each with a device of the fake CANN.
+type machine struct {
+	t       testing.TB
+	control []comm.Communicator
+	devices []npu.Device
+	ranks   []*Comm
+	errs    []error
+}
+
+// onFake opens n ranks. Errors of the opening are in errs.
+func onFake(t testing.TB, n int, options map[string]string) *machine {
+	t.Helper()
+	cleanEnvironment(t)
+	m := &machine{t: t, ranks: make([]*Comm, n), errs: make([]error, n)}
+	var err error
+	if m.control, err = shm.NewLocal(n); err != nil {
+		t.Fatal(err)
+	}
+	for r := range n {
+		d, err := acl.Open(npu.Options{Index: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.devices = append(m.devices, d)
+	}
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+			defer cancel()
+			o := comm.Opening{Control: m.control[r], Device: m.devices[r], Timeout: 30 * time.Second, LongWork: 60 * time.Second, Options: options}
+			m.ranks[r], m.errs[r] = newOn(ctx, &opening{Opening: o, insist: true})
+		})
+	}
+	wg.Wait()
+	for _, c := range m.ranks {
+		if c != nil {
+			c.closeTime = 10 * time.Millisecond // tests close ranks one after another
+		}
+	}
+	return m
+}
+
+func (m *machine) must() *machine {
+	m.t.Helper()
+	for r, err := range m.errs {
+		if err != nil {
+			m.t.Fatalf("rank %d: %v", r, err)
+		}
+	}
+	return m
+}
+
+// close closes everything; nothing may hang.
+func (m *machine) close() {
+	m.t.Helper()
+	for _, c := range m.ranks {
+		if c != nil {
+			c.Close()
+		}
+	}
+	for r, c := range m.ranks {
+		if c == nil {
+			continue
+		}
+		select {
+		case <-c.left:
+		case <-time.After(60 * time.Second):
+			m.t.Fatalf("rank %d does not end", r)
+		}
+	}
+	for r, d := range m.devices {
+		done := make(chan error, 1)
+		go func() { done <- d.Close() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				m.t.Errorf("rank %d: close of the device: %v", r, err)
+			}
+		case <-time.After(60 * time.Second):
+			m.t.Fatalf("the device of rank %d does not close", r)
+		}
+	}
+	for _, c := range m.control {
+		c.Close()
+	}
+}
+
+// transport is the suite's view of the fake.
+func transport(t *testing.T, check string) commtest.Transport {
+	devices := map[comm.Communicator]npu.Device{}
+	var mu sync.Mutex
+	return commtest.Transport{
+		New: func(t *testing.T, n int) []comm.Communicator {
+			m := onFake(t, n, map[string]string{"hccl_check": check, "hccl_buffer_mb": "16"}).must()
+			g := make([]comm.Communicator, n)
+			mu.Lock()
+			defer mu.Unlock()
+			for r, c := range m.ranks {
+				g[r] = c
+				devices[c] = m.devices[r]
+			}
+			t.Cleanup(m.close)
+			return g
+		},
+		Ranks: []int{1, 2, 4},
+		Device: func(c comm.Communicator) npu.Device {
+			mu.Lock()
+			defer mu.Unlock()
+			return devices[c]
+		},
+		Supports: Supports,
+		Fatal:    check == "behind",
+	}
+}
+
+func TestSuiteOnFakeCANN(t *testing.T) {
+	for _, check := range []string{"before", "behind"} {
+		t.Run(check, func(t *testing.T) {
+			if testing.Short() && check == "behind" {
+				t.Skip("short: the fake in Go sees this one")
+			}
+			acltest.Use(t).Set("DESTROY", "0") // so that groups that broke can be cleared away
+			commtest.Run(t, transport(t, check))
+		})
+	}
+}

@@ -1,0 +1,15 @@
+//go:build cgo && linux
+
+package hccl
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/gotrain/gotrain/npu/acl/acltest"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // each opening prints its settings
+	acltest.Main(m)
+}
