@@ -37,7 +37,7 @@
 //
 // # Precision
 //
-// A graph is written in float32. Mixed precision is an option of Compile; each kind declares which of its arguments follow it (op.Class).
+// A graph is written in float32. Mixed precision is an option of Compile; each kind declares which of its arguments follow it (kind.Class).
 //
 // # Raw Gorgonia ops
 //

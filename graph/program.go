@@ -54,6 +54,9 @@ func Compile(b *Builder, dev npu.Device, o Options) (*Program, error) {
 // CompileGraph is Compile for a graph that was lowered already.
 func CompileGraph(g *plan.Graph, dev npu.Device, o Options) (*Program, error) {
 	pl, err := plan.Build(g, dev, o)
+	if l, ok := errors.AsType[*plan.Lacking](err); ok {
+		return nil, fmt.Errorf("graph: device %s has %w", dev.Info().Name, l)
+	}
 	if err != nil {
 		return nil, err
 	}

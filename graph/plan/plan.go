@@ -135,6 +135,9 @@ func Build(g *Graph, t Target, o Options) (*Plan, error) {
 	if err := w.Check(); err != nil {
 		return nil, fmt.Errorf("plan: internal: after rewriting: %w", err)
 	}
+	if err := lacking(w, t); err != nil {
+		return nil, err
+	}
 	p, err := layout(w, t, o)
 	if err != nil {
 		return nil, err

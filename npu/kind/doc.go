@@ -13,5 +13,5 @@
 // [Arg] explains the notation of inputs and outputs. [Kind.Infer] is for graphs: strict, an attribute that the kind does not know is an error. [Check] is the
 // same for a whole op, as a device gets it.
 //
-// Kinds from outside this module are registered in the same way. CONTRIBUTING.md has all the steps, and graph/custom_test.go a module that takes them.
+// Kinds from outside this module are registered in the same way. docs/custom-ops.md has all the steps.
 package kind
