@@ -14,7 +14,7 @@ func TestComplete(t *testing.T) {
 		return out
 	}
 	for word, want := range map[string][]string{
-		"train.d":                {"train.dtype=", "train.device="},
+		"train.d":                {"train.dtype=", "train.device=", "train.device_options="},
 		"train.dtype=":           {"train.dtype=f32", "train.dtype=bf16", "train.dtype=f16"},
 		"optim.name=ada":         {"optim.name=adamw", "optim.name=adam"},
 		"eval.enabled=f":         {"eval.enabled=false"},
