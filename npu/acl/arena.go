@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gotrain/gotrain/internal/amount"
+	"github.com/gotrain/gotrain/npu/acl/cann"
 )
 
 const (
@@ -58,7 +59,7 @@ func (a *arena) alloc(bytes int64) (piece, error) {
 		size = smallest
 	}
 	b, err := a.grow(size)
-	if err != nil && size > roundUp(n, hugePage) {
+	if full(err) && size > roundUp(n, hugePage) {
 		b, err = a.grow(roundUp(n, hugePage)) // the last megabytes of a device
 	}
 	if err != nil {
@@ -67,6 +68,12 @@ func (a *arena) alloc(bytes int64) (piece, error) {
 	at, _ := b.take(n)
 	a.used += n
 	return piece{b, at, n}, nil
+}
+
+// full reports whether an error means that the device has no more memory.
+func full(err error) bool {
+	var e *cann.Error
+	return errors.As(err, &e) && e.Code == cann.CodeOutOfMemory
 }
 
 // grow takes a block from the device.

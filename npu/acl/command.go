@@ -196,6 +196,9 @@ func (s *stream) stepWait(r *record) (verdict, error) {
 func (s *stream) stepSync(w *syncer) error {
 	t := s.dev.thread
 	if !s.dirty || t.alive() != nil {
+		if err := s.readTimes(); err != nil {
+			s.failed(err)
+		}
 		w.finish(s)
 		return nil
 	}
@@ -212,18 +215,18 @@ func (s *stream) stepSync(w *syncer) error {
 			if !ok {
 				return false, nil
 			}
-			if err != nil {
-				err = fmt.Errorf("%s: stream %s: %w", s.dev.name, s.name, err)
-				s.fail(err)
-			} else {
+			if err == nil {
 				s.collect()
+				err = s.readTimes()
+			}
+			if err != nil {
+				s.failed(err)
 			}
 			if s.issued == until {
 				s.dirty = false
 			}
-			s.readTimes()
 			w.finish(s)
-			return true, err
+			return true, nil
 		},
 		cut: func(error) { t.retire(m); w.finish(s) },
 	})

@@ -270,13 +270,14 @@ func (d *Device) Close() error {
 	if d.service != nil {
 		streams = append(streams, d.service)
 	}
+	lost := d.thread.alive() != nil
 	var errs []error
 	for _, s := range streams {
 		errs = append(errs, s.Close())
 	}
 	errs = append(errs, d.thread.clean(d.tearDown))
 	d.thread.end()
-	if d.thread.alive() != nil {
+	if lost {
 		return nil // the cause was reported; what a dead context refuses to free ends with the process
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -3,7 +3,9 @@
 package acl
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -129,32 +131,35 @@ type timing struct {
 }
 
 // readTimes reads the times of launches that are over. It runs on the thread.
-func (s *stream) readTimes() {
+func (s *stream) readTimes() error {
 	t := s.dev.thread
-	n := 0
-	for _, m := range s.timing {
-		if t.alive() == nil {
-			if ok, err := s.dev.lib.Reached(m.end); err == nil && !ok {
-				break
-			}
-			begin, err1 := t.at(m.begin)
-			end, err2 := t.at(m.end)
-			if err1 == nil && err2 == nil {
-				s.mu.Lock()
-				s.samples = append(s.samples, npu.Sample{Launch: m.launch, Begin: begin - s.born, Dur: end - begin})
-				s.mu.Unlock()
-			}
+	for len(s.timing) > 0 && t.alive() == nil {
+		m := s.timing[0]
+		ok, err := s.dev.lib.Reached(m.end)
+		if err != nil {
+			return t.late(err)
 		}
+		if !ok {
+			return nil
+		}
+		begin, err1 := t.at(m.begin)
+		end, err2 := t.at(m.end)
 		t.retire(m.begin)
 		t.retire(m.end)
-		n++
+		s.timing = slices.Delete(s.timing, 0, 1)
+		if err := errors.Join(err1, err2); err != nil {
+			return fmt.Errorf("time of %s: %w", m.launch.kernel.label, err)
+		}
+		s.mu.Lock()
+		s.samples = append(s.samples, npu.Sample{Launch: m.launch, Begin: begin - s.born, Dur: end - begin})
+		s.mu.Unlock()
 	}
-	s.timing = append(s.timing[:0], s.timing[n:]...)
+	return nil
 }
 
 // Profile switches the timing of launches on or off, and returns what was recorded. Launches that are not over are not among it: call Sync before.
 func (s *stream) Profile(on bool) []npu.Sample {
-	_ = s.dev.thread.clean(func() error { s.readTimes(); return nil }) // a closed device has no more to read
+	_ = s.dev.thread.clean(s.readTimes) // a closed device has no more to read
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	got := s.samples

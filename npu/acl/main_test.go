@@ -18,6 +18,12 @@ var ctx = context.Background()
 func open(t *testing.T, extra ...string) (*Device, *acltest.Fake) {
 	t.Helper()
 	fake := acltest.Use(t)
+	return openOn(t, extra...), fake
+}
+
+// openOn opens device 0 for a test that has set the fake up.
+func openOn(t *testing.T, extra ...string) *Device {
+	t.Helper()
 	o := npu.Options{Extra: map[string]string{}}
 	for i := 0; i < len(extra); i += 2 {
 		o.Extra[extra[i]] = extra[i+1]
@@ -31,7 +37,7 @@ func open(t *testing.T, extra ...string) (*Device, *acltest.Fake) {
 			t.Error(err)
 		}
 	})
-	return d, fake
+	return d
 }
 
 func must(t *testing.T, errs ...error) {

@@ -82,8 +82,7 @@ func (d *Device) alloc(bytes int64) (*buffer, error) {
 
 // outOfMemory adds sizes to an error of the arena. It runs on the thread.
 func (d *Device) outOfMemory(bytes int64, err error) error {
-	var e *cann.Error
-	if errors.As(err, &e) && e.Code == cann.CodeOutOfMemory {
+	if full(err) {
 		if free, total, merr := d.lib.MemInfo(); merr == nil {
 			return fmt.Errorf("%s: alloc of %s: this process has %s, and %s of the device's %s are free: %w", d.name, amount.Bytes(bytes),
 				amount.Bytes(d.arena.used), amount.Bytes(free), amount.Bytes(total), err)

@@ -145,14 +145,15 @@ func (s *stream) pending() error {
 	return s.err
 }
 
-// failed wraps an error of a command, makes it the pending one, and looks whether the device died of it.
+// failed wraps an error of a command and makes it the pending one; if the device died of it, that is the pending one.
 func (s *stream) failed(err error) {
-	var dead *deadError
-	if !errors.As(err, &dead) {
-		err = fmt.Errorf("%s: stream %s: %w", s.dev.name, s.name, err)
+	t := s.dev.thread
+	err = fmt.Errorf("%s: stream %s: %w", s.dev.name, s.name, err)
+	t.note(err)
+	if dead := t.alive(); dead != nil {
+		err = dead
 	}
 	s.fail(err)
-	s.dev.thread.note(err)
 }
 
 // collect asks CANN for the error of what ran on the stream. It waits a millisecond at most.

@@ -240,9 +240,14 @@ func (t *thread) note(err error) {
 func (t *thread) die(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.dead == nil {
-		t.dead = &deadError{fmt.Errorf("%s is lost: %w", t.name, cause)}
+	if t.dead != nil {
+		return
 	}
+	var late *lateError
+	if !errors.As(cause, &late) && !t.debug {
+		cause = t.late(cause) // a call may fail because of what ran before it
+	}
+	t.dead = &deadError{fmt.Errorf("%s is lost: %w", t.name, cause)}
 }
 
 // bury ends what waits for a dead device.
@@ -305,8 +310,11 @@ func (t *thread) event() (cann.Event, error) {
 	}
 	e, err := t.lib.NewEvent()
 	if err != nil {
-		if e := t.idle(0); e != 0 {
-			return e, nil
+		var c *cann.Error
+		if errors.As(err, &c) && c.Code == cann.CodeNoEvents {
+			if e := t.idle(0); e != 0 {
+				return e, nil
+			}
 		}
 		return 0, err
 	}

@@ -21,6 +21,7 @@ const (
 	CodeNoContext     = 107002
 	CodeUnsupported   = 207000
 	CodeOutOfMemory   = 207001
+	CodeNoEvents      = 207007
 	CodeStreamTimeout = 507046 // the deadline of our own wait, not a fault of the device
 	CodeEventTimeout  = 507047
 	CodeNotReusable   = 561000 // aclSetAclOpExecutorRepeatable: the operator must have a new executor for each launch
@@ -67,7 +68,7 @@ var meanings = []meaning{
 	{207004, "no usable device", "check ASCEND_RT_VISIBLE_DEVICES (ascending, without blanks) and npu-smi info"},
 	{207005, "a resource is exhausted", "use fewer processes on this device"}, {207006, "no permission for the device",
 		"add the user to the group HwHiAiUser, or pass /dev/davinci* to the container"},
-	{207007, "events are exhausted", hintReport}, {207008, "streams are exhausted", "use fewer processes on this device"},
+	{CodeNoEvents, "events are exhausted", hintReport}, {207008, "streams are exhausted", "use fewer processes on this device"},
 	{207018, "out of memory on the device", "use a smaller batch or more ranks"},
 	{361001, "a call of the runtime failed inside of an operator", hintDoctor},
 	{500000, "internal error", hintReport}, {500001, "failure in the operator compiler", hintKernels}, {500002, "failure in the graph engine", hintReport},
