@@ -27,9 +27,9 @@
 //
 // # Errors
 //
-// An error of a call names the op, the call with its arguments' names, the code with its meaning, and CANN's text. What fails on the device shows at a later wait
-// only; the error then lists the latest launches, and the option debug_sync=true finds the one. After such an error, or a code of 507xxx, CANN's context is
-// dead: every later call returns that first cause, and the process must be started again (exit code 69).
+// An error of a call names the op, the call with its arguments' names, the code with its meaning, and CANN's text. What fails on the device shows
+// at a later wait only; the error then lists the latest launches, and the option debug_sync=true finds the one. After such an error, or a code of
+// 507xxx, CANN's context is dead: every later call returns that first cause, and the process must be started again (exit code 69).
 //
 // # Options
 //
