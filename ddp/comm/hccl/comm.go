@@ -41,6 +41,8 @@ type Comm struct {
 	wg      sync.WaitGroup
 	left    chan struct{} // closed when everything is given back
 
+	leaving error // of giving back, before left is closed
+
 	closeTime time.Duration
 	insist    bool // for tests: destroy HCCL's communicator even if the group broke
 }

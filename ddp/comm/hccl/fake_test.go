@@ -384,6 +384,9 @@ func (l *fakeLibrary) Init(ranks int, root []byte, rank int, config []byte) (uin
 }
 
 func (l *fakeLibrary) Destroy(uintptr) error {
+	if err := l.d.hub.injected("Destroy", l.d.rank); err != nil {
+		return err
+	}
 	l.d.hub.mu.Lock()
 	defer l.d.hub.mu.Unlock()
 	l.d.hub.groups--

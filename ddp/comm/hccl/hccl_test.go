@@ -462,3 +462,17 @@ func TestRoutes(t *testing.T) {
 	}
 	w.close(true)
 }
+
+// Close tells what could not be given back.
+func TestDestroyFails(t *testing.T) {
+	w := newWorld(t, 2).open(nil).must()
+	w.hub.inject["Destroy 1"] = errors.New("HcclCommDestroy: error 4 (internal)")
+	errs := w.each(func(_ context.Context, c *Comm) error {
+		c.closeTime = 20 * time.Second
+		return c.Close()
+	})
+	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "rank 1: close: HcclCommDestroy: error 4") {
+		t.Error(errs)
+	}
+	w.close(false)
+}

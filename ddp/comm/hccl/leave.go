@@ -84,36 +84,42 @@ func (c *Comm) Close() error {
 	}
 	select {
 	case <-c.left:
+		if first {
+			return c.leaving
+		}
 	case <-time.After(c.closeTime):
 	}
 	return nil
 }
 
-// dismantle gives everything back, in the order that HCCL wants: communicator, events, stream. Nothing else uses c any more. Errors have no reader:
-// what cannot be given back is gone with the process. The communicator of a group that broke stays: destroying it may block for ever where a peer is
+// dismantle gives everything back, in the order that HCCL wants: communicator, events, stream. Nothing else uses c any more. Errors
+// after a group broke tell nothing new: what cannot be given back then is gone with the process. The communicator of a group that broke stays: destroying it may block for ever where a peer is
 // gone, and the device's thread with it.
 func (c *Comm) dismantle(orderly bool) {
+	var errs []error
 	if orderly && c.goodbye() || c.insist {
-		c.destroy(goodbyeTime)
+		errs = append(errs, c.destroy(goodbyeTime))
 	}
 	for _, ev := range c.events {
-		_ = ev.Close()
+		errs = append(errs, ev.Close())
 	}
-	_ = c.pairs.close()
-	_ = c.rail.Close()
+	errs = append(errs, c.pairs.close(), c.rail.Close())
 	if c.posts != nil {
-		_ = c.posts.Close()
+		errs = append(errs, c.posts.Close())
+	}
+	if err := errors.Join(errs...); err != nil && orderly {
+		c.leaving = fmt.Errorf("comm: hccl: rank %d: close: %w", c.rank, err)
 	}
 }
 
 // destroy ends HCCL's communicator.
-func (c *Comm) destroy(limit time.Duration) {
+func (c *Comm) destroy(limit time.Duration) error {
 	if c.group == 0 {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	_ = c.port.Last(ctx, func() error { return c.lib.Destroy(c.group) })
+	return c.port.Last(ctx, func() error { return c.lib.Destroy(c.group) })
 }
 
 // goodbye tells the others that this rank closes, and reports whether all do.

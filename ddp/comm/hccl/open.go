@@ -78,7 +78,7 @@ func (o *opening) run(ctx context.Context) (_ *Comm, err error) {
 func (c *Comm) discard() {
 	c.end()
 	if c.insist {
-		c.destroy(dropTime)
+		_ = c.destroy(dropTime)
 	}
 	if c.rail != nil {
 		_ = c.rail.Close()
