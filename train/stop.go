@@ -10,17 +10,19 @@ import (
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
 // ErrStopped matches (errors.Is) the error of a run that ended early on request. The error itself is a *StopError.
 var ErrStopped = errors.New("stopped on request")
 
-// StopError describes a run that ended on request and how to resume it. Its exit code is 75 if the same command resumes without loss, and 79 if it
-// starts over.
+// StopError describes a run that ended on request and how to resume it. Its exit code is 75 if there is a checkpoint that the same command resumes from,
+// and 79 if it starts over.
 type StopError struct {
 	Step       int    // steps done
 	Abandoned  bool   // the next step was under way and was abandoned
 	Saved      bool   // the checkpoint of Step is in Dir
+	Earlier    bool   // the run was stopped during its start, and Dir has a checkpoint of an earlier run
 	Began      int    // the step that the run began after; if equal to Step, nothing was lost, saved or not
 	Dir        string // directory of checkpoints; "": none are written
 	Resumes    bool   // the same configuration resumes from Dir
@@ -36,7 +38,7 @@ func (e *StopError) Unwrap() error { return e.Err }
 
 // ExitCode is 75 only if running again makes progress: a scheduler that repeats a command for as long as it exits with 75 must reach the end.
 func (e *StopError) ExitCode() int {
-	if e.Dir != "" && e.Resumes {
+	if e.Resumes && (e.Saved || e.Earlier) {
 		return launch.ExitStopped
 	}
 	return launch.ExitNotResumable
@@ -79,8 +81,8 @@ func (e *StopError) hint() string {
 		return "the same command does not resume from there; set checkpoint.resume to auto or to that checkpoint"
 	case !e.Resumes:
 		return "run the same command to start over"
-	case e.Step == 0:
-		return "run the same command again to start"
+	case !e.Saved && !e.Earlier:
+		return "the same command starts over"
 	}
 	return "run the same command again to resume"
 }
@@ -199,6 +201,7 @@ func (t *Trainer) begin(ctx context.Context) (stop bool, err error) {
 	if t.commit() && err != nil { // whatever the error: the request caused it, here or on another rank
 		e := t.stopError()
 		e.Step, e.Began, e.Saved, e.Err = 0, 0, false, err
+		e.Earlier = e.Dir != "" && checkpoint.Any(e.Dir)
 		return false, e
 	}
 	if err != nil {

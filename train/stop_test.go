@@ -189,7 +189,8 @@ func TestStoppedSaysWhatIsKept(t *testing.T) {
 	}{
 		{"saved", []Option{WithCheckpoints(dir, 0)}, false, launch.ExitStopped, []string{"after step 3", "the checkpoint of step 3 is in " + dir, "to resume"}},
 		{"resumed, nothing done", []Option{WithCheckpoints(dir, 0)}, true, launch.ExitStopped, []string{"the checkpoint of step 3 is in " + dir, "to resume"}},
-		{"start", []Option{WithCheckpoints(t.TempDir(), 0)}, true, launch.ExitStopped, []string{"before step 1 was complete", "nothing to save", "again to start"}},
+		{"start", []Option{WithCheckpoints(t.TempDir(), 0)}, true, launch.ExitNotResumable,
+			[]string{"before step 1 was complete", "nothing to save", "starts over"}},
 		{"no directory", nil, false, launch.ExitNotResumable, []string{"checkpoints are off", "3 steps of this run are lost", "starts over"}},
 		{"start, no directory", nil, true, launch.ExitNotResumable, []string{"before step 1 was complete", "starts over"}},
 		{"does not resume", []Option{WithCheckpoints(t.TempDir(), 0), func(c *Config) { c.Resume = false }}, false, launch.ExitNotResumable,

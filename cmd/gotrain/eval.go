@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +43,7 @@ needed. Every sample counts exactly once, whatever the number of ranks.`,
 				return err
 			}
 			from.Path = path
+			given := f.sets
 			// Settings that only matter in training must not cause an error.
 			f.sets = append([]string{"eval.enabled=true", "checkpoint.resume=none"}, f.sets...)
 			if fileIn(path, llamafile.ConfigFile) { // the initial weights may be gone; the checkpoint describes the model
@@ -55,9 +58,10 @@ needed. Every sample counts exactly once, whatever the number of ranks.`,
 			if err != nil {
 				return err
 			}
-			return a.start(c.Context(), r, id, func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
+			eval := func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
 				return evalWork(ctx, a, r, id, from, asJSON)
-			})
+			}
+			return a.start(c.Context(), r, id, ranksOf{work: eval, result: true, warnings: aboutSets(r.Warnings(), given)})
 		},
 	}
 	f.add(c)
@@ -65,6 +69,14 @@ needed. Every sample counts exactly once, whatever the number of ranks.`,
 	c.Flags().StringVar(&recipe, "recipe", "", "`file` or name of the recipe; empty: the one that the checkpoint was trained with")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return c
+}
+
+// aboutSets keeps the warnings about keys that the command line sets: those about the training were printed when it ran.
+func aboutSets(warnings, sets []string) []string {
+	return slices.DeleteFunc(slices.Clone(warnings), func(w string) bool {
+		key, _, _ := strings.Cut(w, ": ")
+		return !slices.ContainsFunc(sets, func(s string) bool { return strings.HasPrefix(s, key+"=") })
+	})
 }
 
 // decode is load for the recipe in a checkpoint.

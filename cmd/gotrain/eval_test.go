@@ -111,6 +111,21 @@ func exitCodeOf(err error) int {
 	return 0
 }
 
+// The warnings about a recipe's training are not repeated by an evaluation; those about a setting of its own command line are.
+func TestEvalWarnsOfItsOwnSettingsOnly(t *testing.T) {
+	recipe, dir := tinyRecipe(t)
+	out, err := program(t, "run", recipe, "-n", "1", "--set", "run.output_dir="+dir, "--set", "run.steps=2", "--set", "schedule.warmup_steps=5").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ends during warm-up") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for set, want := range map[string]bool{"eval.batch_per_rank=3": false, "optim.beta1=0.5": true} {
+		out, err := program(t, "eval", dir, "-n", "1", "--set", set).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "warm-up") || strings.Contains(string(out), "warning: optim.beta1: has no effect") != want {
+			t.Errorf("%s: %v\n%s", set, err, out)
+		}
+	}
+}
+
 // An evaluation whose result cannot be written has failed: nothing else holds it.
 func TestEvalOnFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -123,11 +138,13 @@ func TestEvalOnFullDisk(t *testing.T) {
 	if out, err := program(t, "run", recipe, "-n", "1", "--set", "run.output_dir="+dir, "--set", "run.steps=2").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := program(t, "eval", dir)
-	cmd.Stdout = full
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != launch.ExitStorage {
-		t.Errorf("it ended with %v\n%s", err, stderr.String())
+	for _, ranks := range []string{"1", "2"} {
+		cmd := program(t, "eval", dir, "-n", ranks)
+		cmd.Stdout = full
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != launch.ExitStorage || !strings.Contains(stderr.String(), "cannot be written") {
+			t.Errorf("%s ranks: it ended with %v\n%s", ranks, err, stderr.String())
+		}
 	}
 }

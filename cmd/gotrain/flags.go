@@ -60,11 +60,11 @@ func (f *recipeFlags) loadOr(path string, stdin io.Reader) (*recipes.Recipe, err
 }
 
 // warn prints settings that look like a mistake.
-func (a *app) warn(r *recipes.Recipe) {
+func (a *app) warn(warnings []string) {
 	if a.level == levelQuiet {
 		return
 	}
-	for _, w := range r.Warnings() {
+	for _, w := range warnings {
 		fmt.Fprintln(a.err, "warning:", w)
 	}
 }

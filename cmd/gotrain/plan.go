@@ -43,7 +43,7 @@ give other numbers, and the data are then not opened even if they exist.`,
 			if err != nil {
 				return err
 			}
-			a.warn(r)
+			a.warn(r.Warnings())
 			s, done, err := summarise(r, samples != 0 || classes != 0)
 			if err != nil {
 				return err

@@ -28,7 +28,8 @@ launcher left in the environment.
 
 SIGTERM, SIGINT, SIGUSR1 and SIGHUP end the run after the step under way: all ranks agree, a checkpoint is written, the exit code is 75, and
 the same command resumes from there. A second SIGTERM or SIGINT, at least one second later, abandons that step and saves the one before; a
-third kills the ranks. Without checkpoints, or with checkpoint.resume=none, the exit code is 79: the same command starts over.
+third kills the ranks. If no step was complete, without checkpoints, or with checkpoint.resume=none, the exit code is 79: the same command
+starts over.
 
 A console that is closed, full or paused does not end the run.
 
@@ -66,20 +67,27 @@ func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work
 	if err := assemble.FindWeights(r); err != nil {
 		return err
 	}
-	return a.start(ctx, r, id, w)
+	return a.start(ctx, r, id, ranksOf{work: w, warnings: r.Warnings()})
+}
+
+// ranksOf is what the ranks of a command do.
+type ranksOf struct {
+	work     work
+	warnings []string // about the recipe, printed once
+	result   bool     // standard output is the result
 }
 
 // start is onRanks with a loaded recipe.
-func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, w work) error {
+func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, do ranksOf) error {
 	launch.OutliveReaders()
 	noQuit := launch.ExitOnQuit()
 	defer noQuit()
 	alone := id.Source == launch.SourceSingle
 	if id.Rank == 0 && id.Source != launch.SourceGotrain {
-		a.warn(r) // once: here, or in the supervisor
+		a.warn(do.warnings) // once: here, or in the supervisor
 	}
 	if !alone || r.Train.Ranks == 1 {
-		return w(ctx, a, r, id)
+		return do.work(ctx, a, r, id)
 	}
 	// Report problems common to all ranks once, before starting any.
 	if err := findData(r); err != nil {
@@ -98,6 +106,7 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 	return launch.Supervise(ctx, launch.Job{
 		Env:  env,
 		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs,
-		Grace: time.Duration(r.Train.GraceSeconds * float64(time.Second)),
+		Result: do.result,
+		Grace:  time.Duration(r.Train.GraceSeconds * float64(time.Second)),
 	})
 }

@@ -40,9 +40,9 @@ func (r *requests) take(s os.Signal, now time.Time) int {
 }
 
 // untilStopped runs do, and stops it on signals. do passes what to stop to running once it exists; until then a signal cancels the context of do, and resumes
-// says whether the same command then loses nothing. A second request abandons the work under way; a third ends the process as if the signal had no handler.
+// says whether the same command then continues from a checkpoint. A second request abandons the work under way; a third ends the process as if the signal had no handler.
 // The end of the launcher that started this rank counts as a request.
-func untilStopped(ctx context.Context, id launch.Identity, resumes bool, do func(ctx context.Context, running func(stoppable)) error) error {
+func untilStopped(ctx context.Context, id launch.Identity, resumes func() bool, do func(ctx context.Context, running func(stoppable)) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -97,8 +97,8 @@ func untilStopped(ctx context.Context, id launch.Identity, resumes bool, do func
 	mu.Lock()
 	defer mu.Unlock()
 	if asked > 0 && err != nil && ctx.Err() != nil {
-		code, hint := launch.ExitStopped, "run the same command again"
-		if !resumes {
+		code, hint := launch.ExitStopped, "run the same command again to resume"
+		if !resumes() {
 			code, hint = launch.ExitNotResumable, "the same command starts over"
 		}
 		return launch.WithCode(code, fmt.Errorf("stopped on request during the start, before there was anything to save (%w)\nhint: %s", err, hint))

@@ -69,6 +69,28 @@ func TestSecondRequestAbandonsTheStep(t *testing.T) {
 	}
 }
 
+// A run that is stopped before its first step has saved nothing: the same command starts over, and exit code and words say so, with any number of ranks.
+func TestStopBeforeTheFirstStep(t *testing.T) {
+	recipe, dir := tinyRecipe(t)
+	for _, ranks := range []string{"1", "2"} {
+		cmd := program(t, "run", recipe, "-n", ranks, "--set", "run.output_dir="+filepath.Join(dir, "first"+ranks), "--set", "train.accumulate_steps=1000000")
+		var out lockedBuffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		out.waitFor(t, "started in")
+		cmd.Process.Signal(syscall.SIGTERM)
+		time.Sleep(1100 * time.Millisecond)
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != launch.ExitNotResumable || !strings.Contains(out.String(), "hint: the same command starts over") ||
+			strings.Contains(out.String(), "to resume") {
+			t.Errorf("%s ranks: code %d\n%s", ranks, code, tail(out.String()))
+		}
+	}
+}
+
 // Without checkpoints the exit code does not invite to run again.
 func TestStopWithoutCheckpoints(t *testing.T) {
 	recipe, dir := tinyRecipe(t)
@@ -100,7 +122,7 @@ func TestStubborn(t *testing.T) {
 	if os.Getenv("GOTRAIN_TEST_STUBBORN") == "" {
 		t.Skip("another test runs it")
 	}
-	_ = untilStopped(context.Background(), launch.Identity{}, true, func(_ context.Context, run func(stoppable)) error {
+	_ = untilStopped(context.Background(), launch.Identity{}, func() bool { return true }, func(_ context.Context, run func(stoppable)) error {
 		run(stubborn{os.Stdout})
 		fmt.Println("running")
 		time.Sleep(time.Minute)

@@ -37,7 +37,7 @@ With --files every training and held-out sample is loaded once, and all that fai
 			if err != nil {
 				return err
 			}
-			a.warn(r)
+			a.warn(r.Warnings())
 			if resolved {
 				fmt.Fprint(a.out, r)
 				return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/recipes/assemble"
 	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/dirlock"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -58,7 +59,9 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 		fmt.Fprintf(a.err, "%d ranks, set by %s; train.ranks = %d is ignored\n", id.World, id.Source, r.Train.Ranks)
 	}
 	term := telemetry.Stdout()
-	resumes := r.Checkpoint.Enabled && r.Checkpoint.Resume == "auto"
+	resumes := func() bool {
+		return r.Checkpoint.Enabled && r.Checkpoint.Resume == "auto" && checkpoint.Any(r.Checkpoint.Dir)
+	}
 	return untilStopped(ctx, id, resumes, func(ctx context.Context, run func(stoppable)) error {
 		var running atomic.Pointer[train.Trainer]
 		var lock *dirlock.Lock
@@ -107,7 +110,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 // evalWork evaluates a checkpoint on one rank.
 func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, from assemble.Trained, asJSON bool) error {
 	term := telemetry.NewTerminal(os.Stderr, 0, false) // the standard output is for the result
-	return untilStopped(ctx, id, false, func(ctx context.Context, run func(stoppable)) error {
+	return untilStopped(ctx, id, func() bool { return false }, func(ctx context.Context, run func(stoppable)) error {
 		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) { return assemble.EvalConfig(r, k, from) })
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func Codes() []CodeInfo {
 		{ExitStopped, "stopped", "stopped on request; the same command resumes from the last complete step"},
 		{ExitNumerics, "numerics", "loss or gradients are not finite, or the loss scale reached its floor"},
 		{ExitRecipe, "recipe", "the recipe is not valid; every problem is listed"},
-		{ExitNotResumable, "not-resumable", "stopped on request; the same command starts over, because checkpoints or resuming are off"},
+		{ExitNotResumable, "not-resumable", "stopped on request; the same command starts over, because nothing is saved yet, or checkpoints or resuming are off"},
 		{ExitTimeout, "timeout", "a deadline passed: a step, a collective or the startup took too long"},
 	}
 }

@@ -68,9 +68,9 @@ func (f *Failure) ExitCode() int {
 // Error formats the report: last lines of output first, then the other ranks, and at the very end what happened, where it is most visible.
 func (f *Failure) Error() string {
 	var b strings.Builder
-	if len(f.Tail) > 0 {
+	if lines := f.lastLines(); len(lines) > 0 {
 		fmt.Fprintf(&b, "launch: last lines of rank %d:\n", f.Rank)
-		for _, l := range f.Tail {
+		for _, l := range lines {
 			fmt.Fprintf(&b, "  | %s\n", l)
 		}
 	}
@@ -116,6 +116,25 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
+// lastLines is Tail without the error message that ends it, which the report has at its end.
+func (f *Failure) lastLines() []string {
+	if f.By != nil || f.Record == nil || strings.TrimSpace(f.Record.Reason) == "" {
+		return f.Tail
+	}
+	reason := strings.Split(strings.TrimSpace(f.Record.Reason), "\n")
+	at := len(f.Tail) - len(reason)
+	for i, want := range reason {
+		switch {
+		case at < 0:
+			return f.Tail
+		case i == 0 && strings.HasSuffix(f.Tail[at], want): // behind the program's name
+		case f.Tail[at+i] != want:
+			return f.Tail
+		}
+	}
+	return f.Tail[:at]
+}
+
 func (f *Failure) hint() string {
 	if f.ByUs {
 		return ""
@@ -150,7 +169,7 @@ func (e *StoppedError) Error() string {
 	case ExitStopped:
 		return "stopped on request" + by + "\nhint: run the same command again to resume"
 	case ExitNotResumable:
-		return "stopped on request" + by + "; progress since the start is lost\nhint: the same command starts over"
+		return "stopped on request" + by + "; nothing to resume from\nhint: the same command starts over"
 	}
 	return "ended" + by + " without a checkpoint"
 }

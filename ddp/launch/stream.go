@@ -33,7 +33,7 @@ type Stream struct {
 	lost     int           // lines
 	tornLine bool          // the last line written has no newline
 	failed   bool          // the last write
-	told     bool          // OnError was called
+	err      error         // the first one of the underlying writer
 }
 
 // NewStream returns a Stream over w, such as os.Stdout. Programs that use it should also call OutliveReaders.
@@ -88,6 +88,13 @@ func (s *Stream) Flush(patience time.Duration, cancel <-chan struct{}) bool {
 		}
 	}
 	return true
+}
+
+// Err returns the first error of the underlying writer. Call Flush before.
+func (s *Stream) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // room waits until n bytes fit, as long as the reader makes progress.
@@ -150,10 +157,12 @@ func (s *Stream) run() {
 func (s *Stream) done(n int, err error) {
 	if err != nil {
 		s.lost += max(1, bytes.Count(s.backlog[:n], []byte{'\n'}))
-		if !s.told && s.OnError != nil {
-			go s.OnError(err)
+		if s.err == nil {
+			s.err = err
+			if s.OnError != nil {
+				go s.OnError(err)
+			}
 		}
-		s.told = true
 		s.failed = true
 	} else {
 		s.tornLine = s.backlog[n-1] != '\n'

@@ -32,6 +32,7 @@ type Job struct {
 	NoPin bool          // do not bind each rank to its own cores
 
 	Stdout, Stderr io.Writer // nil means those of this process
+	Result         bool      // standard output is the result: if it cannot be written, the job has failed, with ExitStorage. Otherwise lines are dropped
 
 	started func(rank, pid int) // for tests
 	apart   time.Duration       // least time between two requests that count as two
@@ -106,6 +107,12 @@ func Supervise(ctx context.Context, j Job) error {
 		close(hurry)
 	}()
 	s.console.close(hurry)
+	if err := s.console.out.Err(); j.Result && err != nil {
+		if failed := s.result(); failed != nil {
+			return failed
+		}
+		return WithCode(ExitStorage, fmt.Errorf("launch: the result of the ranks cannot be written: %w", err))
+	}
 	return s.result()
 }
 

@@ -185,3 +185,9 @@ func (s *Store) readSmall(path string) ([]byte, error) {
 	}
 	return nil, err // a read error says nothing about the contents
 }
+
+// Any reports whether a folder has a checkpoint that looks good: its manifest is readable, and its files have their sizes.
+func Any(dir string) bool {
+	infos, err := New(OS{}, dir, 2).List(context.Background())
+	return err == nil && slices.ContainsFunc(infos, func(i Info) bool { return i.Err == nil })
+}
