@@ -2,8 +2,8 @@
 // rule and an operation count. One file per family; [Lookup] finds a kind by name.
 //
 // A shape rule ([kind.Kind.Infer]) is strict: a wrong number of inputs, rank, channel count, dtype or attribute, or an attribute that the kind does not
-// know, is an error that states what was found and what is required. It follows the dtypes of its inputs, so the same rule serves float32, mixed precision (16-bit
-// activations, float32 statistics) and float64.
+// know, is an error that states what was found and what is required. It follows the dtypes of its inputs, so the same rule serves float32, mixed
+// precision (16-bit activations, float32 statistics) and float64.
 //
 // A gradient rule ([Kind.Grad]) builds calls through a [Tape]. It sees the call's inputs and outputs and the gradient of output 0, and returns a gradient
 // for each input, or nil. Unused calls are pruned later, so a rule returns all gradients; costly ones are separate calls:

@@ -16,14 +16,9 @@ type arena struct {
 	dev   npu.Device
 	s     npu.Stream
 	buf   npu.Buffer
-	host  npu.Buffer // nil: image is Go memory
-	image []byte     // what was last copied, either way
+	host  npu.Buffer // memory that may be copied asynchronously
+	image []byte     // its bytes: what was last copied, either way
 	used  int64
-}
-
-// hostAllocator is a device that has page-locked host memory.
-type hostAllocator interface {
-	AllocHost(bytes int64) (npu.Buffer, error)
 }
 
 func newArena(dev npu.Device) (*arena, error) {
@@ -71,12 +66,7 @@ func (a *arena) reserve() error {
 	if a.buf, err = a.dev.Alloc(n); err != nil {
 		return err
 	}
-	h, ok := a.dev.(hostAllocator)
-	if !ok {
-		a.image = make([]byte, n)
-		return nil
-	}
-	if a.host, err = h.AllocHost(n); err == nil {
+	if a.host, err = npu.AllocHost(a.dev, n); err == nil {
 		a.image = a.host.Host()
 	}
 	return err

@@ -21,8 +21,6 @@ type Options struct {
 	Layouts []npu.Layout
 	// Loose: a second run of a launch may give other bits; it only has to be within the bound.
 	Loose bool
-	// Unchecked: labels, ids and positions out of range are not reported. The cases that have some are skipped.
-	Unchecked bool
 	// Seed and N: see Generate. 0 means 1 and Generated; -1 as N means none.
 	Seed uint64
 	N    int
@@ -135,7 +133,7 @@ func (r *run) all() (err error) {
 
 // excused returns skipped if the device need not run the case.
 func (r *run) excused() error {
-	if r.c.Fails != "" && r.o.Unchecked {
+	if r.c.Fails != "" && r.arena.dev.Info().Unchecked {
 		return skipped("the device does not report what is out of range")
 	}
 	for i, call := range r.c.Calls {

@@ -99,7 +99,13 @@ func ropeCases(s *suite) {
 			if bits%3 == 0 {
 				place = [][2]int{{0, 0}}
 			}
-			b.call(npu.Rope, a, in, []int{b.out(s.any(d...), 1)}, place...)
+			y := b.out(s.any(d...), 1)
+			b.call(npu.Rope, a, in, []int{y}, place...)
+			if s.t == npu.F64 { // turning back is the gradient
+				dy, dx := b.in(s.any(d...), normal), b.out(s.any(d...), 1)
+				b.call(npu.Rope, with(a, "inverse", !inverse), append([]int{dy}, in[1:]...), []int{dx})
+				b.c.Grads = []Grad{{dx, in[0], y, dy}}
+			}
 			b.end()
 		}
 	}

@@ -31,6 +31,16 @@ func TestRef(t *testing.T) {
 	}
 }
 
+// The suite reaches device memory through copies only, from page-locked memory where a device wants that.
+func TestSeparateMemory(t *testing.T) {
+	d, err := npu.Open("ref", npu.Options{Threads: 1, Extra: map[string]string{"memory": "strict"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	nputest.Run(quiet{t}, d, nputest.Options{Types: []npu.DType{npu.F32}, N: -1})
+}
+
 // quiet drops what is only logged.
 type quiet struct{ *testing.T }
 

@@ -23,15 +23,6 @@ func (w window) span(k int) (lo, hi, origin int) {
 	return min(lo, hi), hi, origin
 }
 
-// extent is the number of output positions, or ≤ 0 if the kernel does not fit.
-func extent(in, kernel, stride, dilation, padBefore, padAfter int) int {
-	span := in + padBefore + padAfter - (kernel-1)*dilation - 1
-	if span < 0 {
-		return 0
-	}
-	return span/stride + 1
-}
-
 // geometry reads stride, pad and dilation of a sliding kernel over the shape's last two axes.
 func geometry(a npu.Attrs, x npu.Shape, kh, kw, oh, ow int) (v, h window) {
 	s, p, d := attrInts(a, "stride", []int{1, 1}), attrInts(a, "pad", []int{0, 0, 0, 0}), attrInts(a, "dilation", []int{1, 1})

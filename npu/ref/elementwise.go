@@ -81,24 +81,6 @@ var binaryFns = map[string]func(a, b float64) float64{
 	"eq":  func(a, b float64) float64 { return float64(toInt01(a == b)) },
 }
 
-// broadcast is NumPy's rule: aligned at the last axis, extents equal or 1.
-func broadcast(a, b npu.Shape) (npu.Shape, bool) {
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	y := a.Clone()
-	for i, n := range b {
-		j := len(a) - len(b) + i
-		switch {
-		case y[j] == 1:
-			y[j] = n
-		case n != 1 && n != y[j]:
-			return nil, false
-		}
-	}
-	return y, true
-}
-
 func runBinary(c *call) error {
 	a, b, y := c.in(0), c.in(1), c.out(0)
 	ys := c.op.Out[0].Shape

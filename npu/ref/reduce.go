@@ -11,8 +11,6 @@ var reduceKinds = map[string]body{
 	npu.BroadcastTo: runBroadcastTo,
 }
 
-func reduceFn(fn string) bool { return fn == "sum" || fn == "mean" || fn == "max" }
-
 func runReduce(c *call) error {
 	x, y, fn := c.in(0), c.out(0), c.op.Attrs.Str("fn")
 	xs := c.op.In[0].Shape
