@@ -180,11 +180,12 @@ static void forward_rows(const sight *v, bool careful, int64_t rows, float *p, f
 		float *row = p + r * v->g.t, m = -FLT_MAX;
 		double s = 0;
 		for (int64_t t = 0; t < v->g.t; t++) m = row[t] > m || row[t] != row[t] ? row[t] : m;
-		for (int64_t t = 0; t < v->g.t; t++) s += row[t] = expf(row[t] - m);
+		for (int64_t t = 0; t < v->g.t; t++) s += row[t] = row[t] == -FLT_MAX && m != -FLT_MAX ? 0 : expf(row[t] - m);
 		if (careful && m == -FLT_MAX) { // the query sees nothing: its result is 0
 			s = INFINITY;
 		}
-		for (int64_t t = 0; t < v->g.t; t++) row[t] = (float)(row[t] / s);
+		const float share = (float)(1 / s);
+		for (int64_t t = 0; t < v->g.t; t++) row[t] *= share;
 		for (int64_t l = 0; l < LANES; l++) max[r * LANES + l] = m, sum[r * LANES + l] = (float)s;
 	}
 }

@@ -126,6 +126,40 @@ static inline uint16_t to_bf16(float f) {
 	return (uint16_t)((x.u & 0x7fffffff) > 0x7f800000 ? (x.u >> 16 | 0x40) : r);
 }
 
+typedef union word {
+	uint32_t u;
+	float f;
+} word;
+
+static inline float from_f16(uint16_t h) {
+	word x = {(uint32_t)(h & 0x7fff) << 13}, small = {113u << 23};
+	uint32_t exp = x.u & 0x0f800000;
+	x.u += 112u << 23;
+	if (exp == 0x0f800000) {
+		x.u += 112u << 23; // infinite or NaN
+	} else if (exp == 0) { // subnormal
+		x.u += 1u << 23;
+		x.f -= small.f;
+	}
+	x.u |= (uint32_t)(h & 0x8000) << 16;
+	return x.f;
+}
+
+static inline uint16_t to_f16(float f) {
+	word x = {.f = f}, half = {.u = 126u << 23};
+	uint32_t sign = x.u & 0x80000000, r;
+	x.u ^= sign;
+	if (x.u >= 0x47800000) {
+		r = x.u > 0x7f800000 ? 0x7e00 : 0x7c00;
+	} else if (x.u < 0x38800000) { // subnormal: the addition rounds to a multiple of 2^-24
+		x.f += half.f;
+		r = x.u - half.u;
+	} else {
+		r = (x.u - 0x38000000 + 0xfff + (x.u >> 13 & 1)) >> 13;
+	}
+	return (uint16_t)(r | sign >> 16);
+}
+
 #define LOAD(type, expr) \
 	{ \
 		const type *s = (const type *)p; \
@@ -145,7 +179,7 @@ void load_f(float *to, const char *p, int dtype, int64_t st, int64_t n) {
 		}
 		LOAD(float, x)
 	case DT_BF16: LOAD(uint16_t, from_bf16(x))
-	case DT_F16: LOAD(uint16_t, half_to_float(x))
+	case DT_F16: LOAD(uint16_t, from_f16(x))
 	case DT_BOOL: LOAD(uint8_t, (float)(x != 0))
 	default:
 		for (int64_t k = 0; k < n; k++) to[k] = (float)value_load(p, dtype, k * st);
@@ -157,6 +191,7 @@ void load_d(double *to, const char *p, int dtype, int64_t st, int64_t n) {
 	case DT_F64: LOAD(double, x)
 	case DT_F32: LOAD(float, (double)x)
 	case DT_BF16: LOAD(uint16_t, (double)from_bf16(x))
+	case DT_F16: LOAD(uint16_t, (double)from_f16(x))
 	default:
 		for (int64_t k = 0; k < n; k++) to[k] = value_load(p, dtype, k * st);
 	}
@@ -189,7 +224,7 @@ void store_f(char *p, int dtype, int64_t st, int64_t n, const float *v) {
 		}
 		STORE(float, v[k])
 	case DT_BF16: STORE(uint16_t, to_bf16(v[k]))
-	case DT_F16: STORE(uint16_t, float_to_half(v[k]))
+	case DT_F16: STORE(uint16_t, to_f16(v[k]))
 	case DT_BOOL: STORE(uint8_t, v[k] != 0)
 	default:
 		for (int64_t k = 0; k < n; k++) value_store(p, dtype, k * st, v[k]);
@@ -225,7 +260,7 @@ void round_f(float *v, int64_t n, int dtype) {
 	if (dtype == DT_BF16) {
 		for (int64_t k = 0; k < n; k++) v[k] = from_bf16(to_bf16(v[k]));
 	} else if (dtype == DT_F16) {
-		for (int64_t k = 0; k < n; k++) v[k] = half_to_float(float_to_half(v[k]));
+		for (int64_t k = 0; k < n; k++) v[k] = from_f16(to_f16(v[k]));
 	}
 }
 

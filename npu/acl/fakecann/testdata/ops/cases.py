@@ -16,8 +16,6 @@ TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f1
     "i16": torch.int16, "i32": torch.int32,
          "i64": torch.int64, "bool": torch.bool}
 NAMES = {v: k for k, v in TYPES.items()}
-random.seed(7)
-torch.manual_seed(7)
 cases = []
 
 
@@ -161,6 +159,8 @@ if __name__ == "__main__":
 
     for family in sys.argv[1:]:
         shared.cases.clear()
+        random.seed(family)
+        torch.manual_seed(len(family))
         __import__("cases_" + family)
         text = "[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in shared.cases) + "\n]\n"
         with open("cases_%s.json.gz" % family, "wb") as out:
