@@ -46,7 +46,7 @@
 //	FAKE_CANN_UTIL        what utilisation is reported, in percent; 37
 //	FAKE_CANN_DCMI        code that dcmi_init returns, 0
 //
-// FAKE_CANN_CC names the compiler, FAKE_CANN_DIR a folder that was built before (for machines without one); both are read by Build.
+// FAKE_CANN_SANITIZE=1 makes the tests of this package run their cases under the address, undefined behaviour and thread sanitizers, too. FAKE_CANN_CC names the compiler, FAKE_CANN_DIR a folder that was built before (for machines without one); both are read by Build.
 //
 // # Status
 //

@@ -251,6 +251,8 @@ static void *accept_all(void *arg) {
 	pthread_mutex_lock(&h->lock);
 	bool empty = !h->connections;
 	pthread_mutex_unlock(&h->lock);
+	pthread_mutex_lock(&hubs_lock); // whoever retired the hub has let go of its name
+	pthread_mutex_unlock(&hubs_lock);
 	if (empty) hub_free(h); // otherwise a connection came at the last moment; the process keeps the little that it holds
 	return NULL;
 }

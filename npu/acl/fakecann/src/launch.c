@@ -115,6 +115,7 @@ static int32_t run(fk_task *task) {
 		int changed = saturates && !code ? saturate_all(l->d, &call) : 0;
 		free(lists);
 		if (ws) memset(ws, 0xDB, (size_t)l->ws_bytes); // nothing may be left there for the next
+		fk_last(task); // its workspace is in use so long
 		fk_acquire();
 		if (ws) give_up(l);
 		fk_devices[device].overflow |= changed != 0;

@@ -144,6 +144,7 @@ typedef struct fk_task {
 	bool always;   // it runs on a stream that failed, too: events
 	bool replayed; // it runs as part of a graph
 	int32_t inject; // code that it fails with
+	int64_t start, least; // µs: when it began, how long it shall take
 	struct fk_stream *stream;
 	char why[FK_WHY];
 } fk_task;
@@ -172,6 +173,7 @@ bool fk_drain(fk_stream *s, uint64_t ticket, int64_t until); // waits until so m
 int32_t fk_pending(fk_stream *s);                           // the error that a synchronisation reports
 bool fk_dropped(const fk_stream *s);                        // a task that waits shall give up
 int32_t fk_run_task(fk_task *t);                            // with its delay. Lock not held
+void fk_last(fk_task *t);                                   // waits until a task took as long as it shall
 void fk_task_end(fk_task *t);
 
 // ---- event.c, capture.c ----

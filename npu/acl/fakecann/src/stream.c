@@ -7,21 +7,25 @@ static bool fatal(int32_t code) { return code >= 507000 && code < 508000 && code
 
 bool fk_dropped(const fk_stream *s) { return s->aborted || s->quit || s->ctx->dead; }
 
+void fk_last(fk_task *t) {
+	int64_t rest = t->least - (fk_now() - t->start);
+	if (rest > 0) fk_sleep(rest);
+	t->least = 0;
+}
+
 int32_t fk_run_task(fk_task *t) {
-	int64_t start = fk_now(), least = fk_delay(t->name);
-	if (fk_sw.jitter) {
-		fk_acquire();
-		least += (int64_t)(fake_random(&fk_sw.seed) % 2000);
-		fk_release();
-	}
+	fk_acquire();
+	t->start = fk_now();
+	t->least = fk_delay(t->name);
+	if (fk_sw.jitter) t->least += (int64_t)(fake_random(&fk_sw.seed) % 2000);
+	fk_release();
 	int32_t code = t->inject;
 	if (code) {
 		snprintf(t->why, sizeof t->why, "injected by FAKE_CANN_INJECT");
 	} else {
 		code = t->run(t);
 	}
-	int64_t rest = least - (fk_now() - start);
-	if (rest > 0) fk_sleep(rest);
+	fk_last(t);
 	return code;
 }
 

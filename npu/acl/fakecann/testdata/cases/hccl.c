@@ -201,6 +201,7 @@ static void one_missing(rank *k) {
 	void *a = filled(8, 1, 0);
 	OK(HcclBarrier(k->comm, k->stream));
 	sync_of(k);
+	CHECK(fakeSet("FAKE_CANN_TIME_SCALE", "0.0002"));
 	if (k->r != 2) {
 		int32_t async = 7;
 		OK(HcclAllReduce(a, a, 8, HF32, SUM, k->comm, k->stream));
@@ -265,6 +266,7 @@ static void roots(rank *k) {
 	void *comm;
 	WANT(1, HcclCommInitRootInfo(1, broken, 0, &comm));
 	CHECK(strstr(aclGetRecentErrMsg(), "4108"));
+	CHECK(fakeSet("FAKE_CANN_TIME_SCALE", "0.001"));
 }
 
 static void *live_roots(void *arg) {
@@ -293,30 +295,37 @@ CASE(hccl_root) {
 typedef struct hello {
 	unsigned char *root;
 	int device, rank, n;
-	int32_t want;
+	int32_t want, got; // want -1: anything
 } hello;
 
 static void *say_hello(void *arg) {
 	hello *h = arg;
 	void *comm = NULL;
 	OK(aclrtSetDevice(h->device));
-	WANT(h->want, HcclCommInitRootInfo((uint32_t)h->n, h->root, (uint32_t)h->rank, &comm));
+	h->got = HcclCommInitRootInfo((uint32_t)h->n, h->root, (uint32_t)h->rank, &comm);
+	if (h->want >= 0) WANT(h->want, h->got);
 	OK(aclrtResetDevice(h->device));
 	return NULL;
 }
 
-CASE(hccl_two_ranks_of_a_number) {
+// Whoever comes first waits for the others until the time is over; whoever comes second is refused.
+static void one_refused(hello a, hello b) {
 	unsigned char root[4108];
 	pthread_t t;
-	void *comm;
-	open_device(0);
-	OK(HcclGetRootInfo(root));
-	pthread_create(&t, NULL, say_hello, &(hello){root, 2, 0, 2, 9});
-	pause_ms(50);
-	say_hello(&(hello){root, 1, 1, 3, 1}); // another number of ranks
+	a.root = b.root = root;
 	OK(aclrtSetDevice(0));
-	WANT(1, HcclCommInitRootInfo(2, root, 0, &comm));
+	OK(HcclGetRootInfo(root));
+	pthread_create(&t, NULL, say_hello, &b);
+	say_hello(&a);
 	pthread_join(t, NULL);
+	CHECK((a.got == 1 && b.got == 9) || (a.got == 9 && b.got == 1));
+}
+
+CASE(hccl_contradictions) {
+	OK(aclInit(NULL));
+	CHECK(fakeSet("FAKE_CANN_TIME_SCALE", "0.015"));
+	one_refused((hello){.device = 1, .rank = 1, .n = 2, .want = -1}, (hello){.device = 2, .rank = 1, .n = 2, .want = -1});
+	one_refused((hello){.device = 1, .rank = 1, .n = 2, .want = -1}, (hello){.device = 2, .rank = 2, .n = 3, .want = -1});
 }
 
 static void same_device(int32_t want) {
@@ -326,11 +335,11 @@ static void same_device(int32_t want) {
 	OK(HcclGetRootInfo(root));
 	pid_t p = fork();
 	if (!p) {
-		hello h = {root, 0, 1, 2, want};
+		hello h = {root, 0, 1, 2, want, 0};
 		say_hello(&h);
 		_exit(0);
 	}
-	pthread_create(&t, NULL, say_hello, &(hello){root, 0, 0, 2, want});
+	pthread_create(&t, NULL, say_hello, &(hello){root, 0, 0, 2, want, 0});
 	pthread_join(t, NULL);
 	int status;
 	CHECK(waitpid(p, &status, 0) == p && status == 0);
@@ -339,7 +348,7 @@ static void same_device(int32_t want) {
 CASE(hccl_two_ranks_on_a_device) { same_device(1); }
 
 CASE(hccl_two_ranks_on_a_device_hang) {
-	CHECK(fakeSet("FAKE_CANN_TWO_RANKS", "hang"));
+	CHECK(fakeSet("FAKE_CANN_TWO_RANKS", "hang") && fakeSet("FAKE_CANN_TIME_SCALE", "0.002"));
 	same_device(9);
 }
 
@@ -434,7 +443,7 @@ CASE(hccl_config) {
 static float *sums; // ranks × tries × 512
 
 static void sum_often(rank *k) {
-	static float v[8192];
+	float *v = calloc(8192, sizeof *v);
 	for (int i = 0; i < 8192; i++) v[i] = ldexpf((float)(i % 97 + 1 + 13 * k->r), (i * 7 + k->r * 11) % 40 - 20);
 	void *a = device_f32(v, 8192), *b = device_f32(v, 8192);
 	for (int n = 0; n < 4; n++) {
@@ -444,6 +453,7 @@ static void sum_often(rank *k) {
 	}
 	OK(aclrtFree(a));
 	OK(aclrtFree(b));
+	free(v);
 }
 
 static bool all_same(void) {
@@ -508,4 +518,104 @@ CASE(hccl_processes) {
 		CHECK(waitpid(p[r], &status, 0) == p[r] && status == 0);
 	}
 	unlink(file);
+}
+
+// ---- rank tables and groups ----
+
+static const char *table_file(const char *status, const char *version) {
+	static char file[200];
+	const char *tmp = getenv("TMPDIR");
+	snprintf(file, sizeof file, "%s/fakecann-table-%d.json", tmp ? tmp : "/tmp", (int)getpid());
+	FILE *f = fopen(file, "w");
+	CHECK(f);
+	fprintf(f, "{\"status\": \"%s\", \"version\": \"%s\", \"server_count\": \"1\", \"server_list\": [{\"server_id\": \"node-%d\", \"device\": [\n", status,
+		version, (int)getpid());
+	fprintf(f, "{\"device_id\": \"0\", \"device_ip\": \"198.51.100.10\", \"rank_id\": \"0\"},\n{\"device_id\": \"1\", \"rank_id\": \"1\"}]}]}\n");
+	fclose(f);
+	return file;
+}
+
+typedef struct member {
+	const char *file;
+	int r;
+	int32_t want;
+} member;
+
+static void *join_by_table(void *arg) {
+	member *m = arg;
+	void *comm = NULL;
+	OK(aclrtSetDevice(m->r));
+	WANT(m->want, HcclCommInitClusterInfo((void *)(uintptr_t)m->file, (uint32_t)m->r, &comm));
+	uint32_t n = 0;
+	if (comm) OK(HcclGetRankSize(comm, &n));
+	CHECK(!comm || n == 2);
+	if (comm) OK(HcclCommDestroy(comm));
+	OK(aclrtResetDevice(m->r));
+	return NULL;
+}
+
+CASE(hccl_rank_table) {
+	pthread_t t;
+	void *comm;
+	open_device(0);
+	WANT(10, HcclCommInitClusterInfo((void *)(uintptr_t)"/nonexistent/table.json", 0, &comm));
+	WANT(1, HcclCommInitClusterInfo((void *)(uintptr_t)table_file("initializing", "1.0"), 0, &comm));
+	CHECK(strstr(aclGetRecentErrMsg(), "EI0004"));
+	WANT(1, HcclCommInitClusterInfo((void *)(uintptr_t)table_file("completed", "1.2"), 0, &comm));
+	CHECK(strstr(aclGetRecentErrMsg(), "EI0014"));
+	const char *file = table_file("completed", "1.0");
+	WANT(1, HcclCommInitClusterInfo((void *)(uintptr_t)file, 5, &comm)); // no such rank
+	WANT(1, HcclCommInitClusterInfo((void *)(uintptr_t)file, 1, &comm)); // the thread has another device
+	pthread_create(&t, NULL, join_by_table, &(member){file, 1, 0});
+	join_by_table(&(member){file, 0, 0});
+	pthread_join(t, NULL);
+	unlink(file);
+}
+
+static void groups(rank *k) {
+	static unsigned char c[2240];
+	float got[4];
+	uint32_t ids[2] = {0, 2};
+	void *sub = NULL, *a = filled(4, 1 + (float)k->r, 0);
+	if (k->r == 0) configure(c, 300, 5);
+	OK(HcclBarrier(k->comm, k->stream));
+	sync_of(k);
+	if (k->r == 1) {
+		OK(HcclCreateSubCommConfig(&k->comm, 0, NULL, 7, 0, c, &sub));
+		CHECK(!sub);
+	} else {
+		OK(HcclCreateSubCommConfig(&k->comm, 2, ids, 7, (uint32_t)k->r / 2, c, &sub));
+		OK(HcclAllReduce(a, a, 4, HF32, SUM, sub, k->stream));
+		sync_of(k);
+		read_f32(got, a, 4);
+		CHECK(got[0] == 4);
+		OK(HcclCommDestroy(sub));
+	}
+	OK(aclrtFree(a));
+}
+
+CASE(hccl_groups) { all(RANKS, groups, NULL); }
+
+CASE(hccl_settings) {
+	unsigned char root[4108];
+	void *comm;
+	union {
+		struct fk_s4 s;
+		int32_t v;
+	} value = {.v = 1};
+	int32_t v;
+	open_device(0);
+	CHECK(HcclGetCommConfigCapability() == 12); // of 9.0
+	OK(HcclSetConfig(0, value.s));
+	OK(HcclGetConfig(0, &v));
+	CHECK(v == 1);
+	WANT(1, HcclSetConfig(1, value.s));
+	OK(HcclGetRootInfo(root));
+	static const char *const bad[][2] = {{"HCCL_BUFFSIZE", "0"}, {"HCCL_EXEC_TIMEOUT", "-1"}, {"HCCL_ALGO", "tree"}, {"HCCL_CONNECT_TIMEOUT", "soon"}};
+	for (int i = 0; i < 4; i++) {
+		setenv(bad[i][0], bad[i][1], 1);
+		WANT(1, HcclCommInitRootInfo(1, root, 0, &comm));
+		CHECK(strstr(aclGetRecentErrMsg(), bad[i][0]));
+		unsetenv(bad[i][0]);
+	}
 }
