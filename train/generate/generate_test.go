@@ -94,6 +94,16 @@ func TestGreedyStory(t *testing.T) {
 	}
 }
 
+// A device whose memory the host cannot access writes the same story.
+func TestSeparateMemory(t *testing.T) {
+	want := greedy(t)
+	g := open(t, generate.Options{Device: "ref", Threads: 1, Texts: 2, Chunk: 7, Room: 64, Extra: map[string]string{"memory": "strict"}})
+	got := write(t, g, generate.Sampling{}, 20, want[:10], want[:1])
+	if !slices.Equal(got[0], want[10:30]) || !slices.Equal(got[1], want[1:21]) {
+		t.Errorf("got %v", got)
+	}
+}
+
 // A prompt is continued like a text that the model generated itself, in chunks of any size, and alongside other texts.
 func TestPrompts(t *testing.T) {
 	want := greedy(t)
