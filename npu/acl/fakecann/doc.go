@@ -38,6 +38,8 @@
 //	FAKE_CANN_INLINE      1: tasks run in the caller's thread, for stack traces
 //	FAKE_CANN_STATS       file to which the statistics are written at exit, as JSON; %p in it is the process id
 //	FAKE_CANN_ABORT       1: a violation aborts the process
+//	FAKE_CANN_ORDER       1: two tasks on different streams that touch the same memory, one of them writing, with no event or synchronisation between them
+//	                      are a violation, whatever ran first; so is freeing memory of which nothing says that it is no longer used
 //	FAKE_CANN_SEED        seed of the order of sums that are not deterministic; default: another one in each process
 //	FAKE_CANN_INFNAN      0: the device has no INF/NAN mode
 //	FAKE_CANN_TIME_SCALE  HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT are multiplied by it; 0.001 turns seconds into milliseconds
@@ -46,7 +48,8 @@
 //	FAKE_CANN_UTIL        what utilisation is reported, in percent; 37
 //	FAKE_CANN_DCMI        code that dcmi_init returns, 0
 //
-// FAKE_CANN_SANITIZE=1 makes the tests of this package run their cases under the address, undefined behaviour and thread sanitizers, too. FAKE_CANN_CC names the compiler, FAKE_CANN_DIR a folder that was built before (for machines without one); both are read by Build.
+// FAKE_CANN_SANITIZE=1 makes the tests of this package run their cases under the address, undefined behaviour and thread sanitizers, too.
+// FAKE_CANN_CC names the compiler, FAKE_CANN_DIR a folder that was built before (for machines without one); both are read by Build.
 //
 // # Status
 //

@@ -75,6 +75,9 @@ static int32_t checked(void *to, uint64_t max, const void *from, uint64_t bytes)
 
 // sync_task runs a task in the caller's thread, as the synchronous functions do: they do not wait for streams. Lock held.
 static int32_t sync_task(fk_context *c, fk_task *t) {
+	const copy *m = (copy *)t;
+	fk_order_host_access(c->device, t->name, m->to, m->bytes, true);
+	if (!m->fill) fk_order_host_access(c->device, t->name, m->from, m->bytes, false);
 	t->stream = c->stream;
 	t->inject = fk_late();
 	fk_release();
@@ -96,6 +99,13 @@ int32_t f_aclrtMemcpy(void *to, uint64_t max, void *from, uint64_t bytes, int32_
 	return code;
 }
 
+// ordered notes what an asynchronous task touches. Lock held.
+static void ordered(fk_stream *s, const copy *c) {
+	fk_order_begin(s);
+	fk_order_access(s, c->t.name, c->to, c->bytes, true);
+	if (!c->fill) fk_order_access(s, c->t.name, c->from, c->bytes, false);
+}
+
 int32_t f_aclrtMemcpyAsync(void *to, uint64_t max, void *from, uint64_t bytes, int32_t kind, void *stream) {
 	int32_t code;
 	bool pageable;
@@ -108,10 +118,12 @@ int32_t f_aclrtMemcpyAsync(void *to, uint64_t max, void *from, uint64_t bytes, i
 		} else {
 			copy *q = fk_zalloc(sizeof *q);
 			*q = m;
+			ordered(s, q);
 			fk_enqueue(s, &q->t);
 			if (pageable) {
 				fk_count.pageable_copies++;
 				fk_drain(s, s->issued, -1);
+				fk_order_host_stream(s);
 				code = s->ctx->dead ? fk_error(s->ctx->dead, "%s", s->ctx->why) : 0;
 			}
 		}
@@ -149,6 +161,7 @@ int32_t f_aclrtMemsetAsync(void *to, uint64_t max, int32_t value, uint64_t bytes
 	if (s && !(code = fill_checked(&m, max, bytes))) {
 		copy *q = fk_zalloc(sizeof *q);
 		*q = m;
+		ordered(s, q);
 		fk_enqueue(s, &q->t);
 	}
 	fk_release();

@@ -10,7 +10,9 @@ typedef struct mark {
 } mark;
 
 static void let_go(fk_event *e) {
-	if (!--e->refs && e->destroyed) free(e);
+	if (--e->refs || !e->destroyed) return;
+	fk_clock_free(&e->clock);
+	free(e);
 }
 
 static void mark_free(fk_task *t) {
@@ -50,6 +52,11 @@ static void enqueue_mark(fk_stream *s, fk_event *e, bool record) {
 	m->t = (fk_task){.name = record ? "record" : "wait", .run = record ? record_run : wait_run, .free = mark_free, .always = record};
 	m->e = e;
 	m->number = e->recorded;
+	if (record) {
+		fk_order_record(s, e);
+	} else {
+		fk_order_wait(s, e);
+	}
 	e->refs++;
 	fk_enqueue(s, &m->t);
 }
@@ -147,6 +154,7 @@ int32_t f_aclrtQueryEventStatus(void *handle, void *status) {
 		code = fk_violation(107000, "the event was never recorded");
 	} else if (e) {
 		*(int32_t *)status = e->done >= e->recorded; // 1 = complete
+		if (e->done >= e->recorded) fk_order_host_event(e);
 	}
 	fk_release();
 	return code;
@@ -171,6 +179,8 @@ int32_t f_aclrtSynchronizeEventWithTimeout(void *handle, int32_t ms) {
 			code = fk_error(c->dead, "%s", c->why);
 		} else if (!in_time) {
 			code = fk_error(507047, "Event synchronize timeout: %d ms", ms);
+		} else if ((e = fk_object(handle, K_EVENT)) && e->recorded == number) {
+			fk_order_host_event(e);
 		}
 	}
 	fk_release();

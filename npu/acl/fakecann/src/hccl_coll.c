@@ -132,6 +132,16 @@ static int32_t run(fk_task *t) {
 	return code;
 }
 
+// ordered notes what an operation touches. Lock held.
+static void ordered(const op *o, fk_stream *s) {
+	fk_order_begin(s);
+	for (int i = 0; i < o->n; i++) {
+		const part *p = &o->parts[i];
+		for (int k = 0; k < p->sends; k++) fk_order_access(s, o->t.name, p->send[k].at, p->send[k].bytes, false);
+		for (int k = 0; k < p->recvs; k++) fk_order_access(s, o->t.name, p->recv[k].at, p->recv[k].bytes, true);
+	}
+}
+
 // issue enqueues an operation, or leaves it to the end of the group. Lock held.
 static void issue(fk_comm *c, fk_stream *s, part *p) {
 	op *o = fk_zalloc(sizeof *o);
@@ -152,6 +162,7 @@ static void issue(fk_comm *c, fk_stream *s, part *p) {
 		o->parts[0].f.order = c->orders++;
 		o->first = o->parts[0].f.order == 0;
 	}
+	ordered(o, s);
 	fk_enqueue(s, &o->t);
 }
 
@@ -188,6 +199,7 @@ int32_t f_HcclGroupEnd(void) {
 			free(other->parts);
 			free(other);
 		}
+		ordered(o, o->s);
 		fk_enqueue(o->s, &o->t);
 	}
 	fk_release();

@@ -126,6 +126,21 @@ static int32_t run(fk_task *task) {
 	return code;
 }
 
+// ordered notes what an operator touches. Lock held.
+static void ordered(fk_stream *s, const launch *l) {
+	if (!fk_sw.order) return;
+	fk_order_begin(s);
+	for (int i = 0; i < l->d->n; i++) {
+		const farg *a = &l->b->call.a[i];
+		int code = l->d->codes[i];
+		if ((code == C_T || code == C_To) && a->t) fk_order_tensor(s, l->d->name, a->t, is_output(l->d, i));
+		for (int64_t k = 0; (code == C_TL || code == C_TLo) && a->l && k < a->l->n; k++) {
+			if (a->l->t[k]) fk_order_tensor(s, l->d->name, a->l->t[k], is_output(l->d, i));
+		}
+	}
+	if (l->ws) fk_order_access(s, l->d->name, l->ws, l->ws_bytes, true);
+}
+
 int32_t fk_launch(fk_executor *e, fk_stream *s, void *workspace) {
 	launch *l = fk_zalloc(sizeof *l);
 	l->d = &fk_ops[e->op];
@@ -134,6 +149,7 @@ int32_t fk_launch(fk_executor *e, fk_stream *s, void *workspace) {
 	l->b->refs++;
 	l->ws = workspace;
 	l->ws_bytes = e->workspace;
+	ordered(s, l);
 	fk_enqueue(s, &l->t);
 	return 0;
 }

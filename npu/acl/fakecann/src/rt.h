@@ -34,7 +34,7 @@ typedef struct fk_switches {
 	char soc_name[32];
 	int devices;
 	int64_t memory; // of a device, bytes
-	bool jitter, in_line, abort, infnan, destroy_waits, two_ranks_hang;
+	bool jitter, in_line, abort, order, infnan, destroy_waits, two_ranks_hang;
 	uint64_t seed;
 	double time_scale;
 	int util, dcmi;
@@ -83,6 +83,13 @@ void *fk_object(const void *handle, enum fk_kind kind); // NULL if it is not a l
 const char *fk_handle_is(const void *handle);           // words for a message: "a tensor that was destroyed"
 void fk_handle_end(const void *handle);
 
+// ---- order.c ----
+typedef struct fk_access fk_access;
+typedef struct fk_clock {
+	int n;
+	uint64_t *v;
+} fk_clock;
+
 // ---- memory.c ----
 enum fk_place { FK_UNKNOWN, FK_DEVICE, FK_PINNED, FK_FREED };
 
@@ -94,6 +101,8 @@ typedef struct fk_block {
 	int device;
 	bool touched; // since the guard zones were looked at
 	struct fk_block *older; // in the quarantine
+	fk_access *accesses;    // by tasks (order.c)
+	int accesses_n, accesses_room;
 } fk_block;
 
 fk_block *fk_find(const void *p); // the block that holds an address, or NULL
@@ -162,6 +171,8 @@ typedef struct fk_stream {
 	pthread_cond_t wake;
 	struct fk_stream *next;
 	uint64_t reporter; // thread that runs its callbacks
+	int id; // in clocks
+	fk_clock clock;
 } fk_stream;
 
 extern fk_stream *fk_streams;
@@ -186,9 +197,23 @@ typedef struct fk_event {
 	int refs; // tasks
 	bool destroyed;
 	struct fk_graph *graph; // it was recorded in
+	fk_clock clock;
 } fk_event;
 
 bool fk_captures(fk_stream *s, fk_task *t); // puts a task into the graph that the stream records, if it does
+
+// ---- order.c: nothing happens there unless FAKE_CANN_ORDER is set ----
+int fk_order_id(void);
+void fk_clock_free(fk_clock *c);
+void fk_order_begin(fk_stream *s); // a task comes; its accesses follow
+void fk_order_record(fk_stream *s, fk_event *e);
+void fk_order_wait(fk_stream *s, const fk_event *e);
+void fk_order_host_event(const fk_event *e); // the host knows that it is complete
+void fk_order_host_stream(const fk_stream *s);
+void fk_order_access(fk_stream *s, const char *name, const void *p, int64_t bytes, bool write);
+void fk_order_tensor(fk_stream *s, const char *name, const ft *t, bool write);
+void fk_order_host_access(int device, const char *name, const void *p, int64_t bytes, bool write);
+void fk_order_free(fk_block *b, int device); // device < 0: as if the host knew all
 
 // ---- objects.c, executor.c ----
 typedef struct fk_held { // begins every object of nnopbase

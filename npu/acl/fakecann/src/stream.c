@@ -89,6 +89,7 @@ fk_stream *fk_stream_new(fk_context *c, int32_t *code) {
 	fk_stream *s = fk_zalloc(sizeof *s);
 	s->ctx = c;
 	s->handle = fk_handle(K_STREAM, s);
+	s->id = fk_order_id();
 	pthread_cond_init(&s->wake, NULL);
 	s->next = fk_streams;
 	fk_streams = s;
@@ -104,6 +105,7 @@ void fk_stream_end(fk_stream *s, bool force) {
 		fk_broadcast();
 	}
 	fk_drain(s, s->issued, -1);
+	fk_order_host_stream(s);
 	s->quit = true;
 	pthread_cond_signal(&s->wake);
 	fk_handle_end(s->handle);
@@ -118,6 +120,7 @@ void fk_stream_end(fk_stream *s, bool force) {
 	pthread_join(s->thread, NULL);
 	fk_acquire();
 	pthread_cond_destroy(&s->wake);
+	fk_clock_free(&s->clock);
 	free(s);
 }
 
@@ -174,6 +177,7 @@ bool fk_drain(fk_stream *s, uint64_t ticket, int64_t until) {
 
 int32_t fk_pending(fk_stream *s) {
 	fk_guards(s->ctx->device);
+	fk_order_host_stream(s); // whoever asks has waited for all
 	if (s->ctx->dead) return fk_error(s->ctx->dead, "%s", s->ctx->why);
 	if (!s->error) return 0;
 	int32_t code = fk_error(s->error, "%s", s->why);

@@ -130,6 +130,8 @@ static bool set(const char *name, const char *v) {
 		fk_sw.abort = on;
 	} else if (strcmp(name, "FAKE_CANN_INFNAN") == 0) {
 		fk_sw.infnan = on;
+	} else if (strcmp(name, "FAKE_CANN_ORDER") == 0) {
+		fk_sw.order = on;
 	} else if (strcmp(name, "FAKE_CANN_SEED") == 0) {
 		fk_sw.seed = strtoull(v, NULL, 10);
 	} else if (strcmp(name, "FAKE_CANN_TIME_SCALE") == 0) {
@@ -163,7 +165,7 @@ FK_SHARED bool fakeSet(const char *name, const char *value) {
 }
 
 __attribute__((constructor)) static void read_environment(void) {
-	static const char *const names[] = {"SOC", "DEVICES", "MEMORY_MIB", "DELAY", "JITTER", "INJECT", "INLINE", "STATS", "ABORT", "SEED", "INFNAN", "TIME_SCALE",
+	static const char *const names[] = {"SOC", "DEVICES", "MEMORY_MIB", "DELAY", "JITTER", "INJECT", "INLINE", "STATS", "ABORT", "ORDER", "SEED", "INFNAN", "TIME_SCALE",
 		"TWO_RANKS", "DESTROY", "UTIL", "DCMI"};
 	fk_sw.seed = (uint64_t)fk_now() * 2654435761u;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
