@@ -48,6 +48,9 @@ func (f sluggishFile) Sync() error {
 	return f.File.Sync()
 }
 
+// patience is how long a rank may be silent in these tests: ten beats, so that a starved machine does not look like a dead rank.
+const patience = 2 * time.Second
+
 // onSluggish runs two ranks of which rank 0 has a slow disk.
 func onSluggish(t *testing.T, dir string, nap time.Duration, change func(*Config)) []error {
 	t.Helper()
@@ -61,7 +64,7 @@ func onSluggish(t *testing.T, dir string, nap time.Duration, change func(*Config
 		wg.Go(func() {
 			defer c.Close()
 			cfg := Config{Model: mlp, Data: noise(t, 64), Batch: 8, Steps: 2, Schedule: ConstantLR(0.1), Optim: optim.Default(optim.SGD, 0), Device: "ref",
-				Comm: c, SaveDir: dir, Resume: true, Timeout: time.Second, LongWork: time.Minute}
+				Comm: c, SaveDir: dir, Resume: true, Timeout: patience, LongWork: time.Minute}
 			change(&cfg)
 			tr, err := New(WithConfig(cfg))
 			if err != nil {
@@ -78,11 +81,12 @@ func onSluggish(t *testing.T, dir string, nap time.Duration, change func(*Config
 	return errs
 }
 
-// TestLongCheckpoint has rank 0 write, and then verify, a checkpoint for several times as long as a collective waits for a silent rank.
+// TestLongCheckpoint has rank 0 write, and then verify, a checkpoint for longer than a collective waits for a silent rank.
 func TestLongCheckpoint(t *testing.T) {
+	t.Parallel() // it mostly sleeps
 	dir := t.TempDir()
 	for _, steps := range []int{2, 3} { // the second run resumes
-		if err := errors.Join(onSluggish(t, dir, 2*time.Second, func(c *Config) { c.Steps = steps })...); err != nil {
+		if err := errors.Join(onSluggish(t, dir, patience*3/2, func(c *Config) { c.Steps = steps })...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +99,8 @@ func TestLongCheckpoint(t *testing.T) {
 
 // TestEndlessCheckpoint has a disk that never returns: the other rank waits for the limit of long work, then names rank 0 and its work.
 func TestEndlessCheckpoint(t *testing.T) {
-	errs := onSluggish(t, t.TempDir(), 3*time.Second, func(c *Config) { c.LongWork = 3 * time.Second / 2 })
+	t.Parallel()
+	errs := onSluggish(t, t.TempDir(), 4*patience, func(c *Config) { c.LongWork = 2 * patience }) // the start is long work too
 	var late *comm.TimeoutError
 	if !errors.As(errs[1], &late) || !slices.Equal(late.Missing, []int{0}) || !strings.Contains(late.Error(), "writing the checkpoint of step 2") {
 		t.Errorf("rank 1: %v", errs[1])

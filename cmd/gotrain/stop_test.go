@@ -85,7 +85,7 @@ func TestStopBeforeTheFirstStep(t *testing.T) {
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != launch.ExitNotResumable || !strings.Contains(out.String(), "hint: the same command starts over") ||
-			strings.Contains(out.String(), "to resume") {
+			strings.Contains(out.String(), "again to resume") {
 			t.Errorf("%s ranks: code %d\n%s", ranks, code, tail(out.String()))
 		}
 	}

@@ -16,6 +16,7 @@ type records struct {
 	mu   sync.Mutex
 	last *Record
 	busy map[int]string // by process
+	stop int            // exit code of the program that stopped on request; 0: none did
 }
 
 // run reads records from a pipe until EOF. It skips anything else: children of the rank inherit the pipe too.
@@ -41,6 +42,8 @@ func (k *records) add(line []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
+	case r.Stopped != 0:
+		k.stop = r.Stopped
 	case r.Busy != "":
 		if k.busy == nil {
 			k.busy = map[int]string{}
@@ -51,6 +54,13 @@ func (k *records) add(line []byte) {
 	case k.last == nil || k.last.PID != r.PID:
 		k.last = &r
 	}
+}
+
+// stopped returns the exit code of a program that stopped on request, or 0.
+func (k *records) stopped() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stop
 }
 
 // doing names work of the rank that must not be interrupted, or returns "".

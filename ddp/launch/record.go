@@ -19,6 +19,8 @@ type Record struct {
 	Reason string    `json:"reason"`
 	// Blames are the ranks that caused the failure, as far as this rank can tell; empty if the failure is its own.
 	Blames []int `json:"blames,omitempty"`
+	// Stopped is not a failure: the program has stopped on request, with this exit code. It is for a rank that is a shell, which a signal ends.
+	Stopped int `json:"stopped,omitempty"`
 	// Busy is not a failure: it names work that must not be interrupted, such as saving. Idle ends it.
 	Busy string `json:"busy,omitempty"`
 	Idle bool   `json:"idle,omitempty"`
@@ -49,7 +51,11 @@ const recordMax = 4096
 func Report(err error) { report(err, os.LookupEnv) }
 
 func report(err error, lookup Lookup) {
-	if err == nil || (Outcome{Code: ExitCode(err)}).OK() {
+	switch code := ExitCode(err); code {
+	case ExitOK:
+		return
+	case ExitStopped, ExitNotResumable:
+		Record{Stopped: code}.send(lookup)
 		return
 	}
 	Record{Code: ExitCode(err), Reason: strings.ToValidUTF8(err.Error(), "?"), Blames: Blamed(err)}.send(lookup)

@@ -146,10 +146,15 @@ func (s *supervisor) pause() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// send signals every rank that is still running.
+// send signals everything that still runs in the job's process group, because a rank may be a shell or a script that started the program proper and does not
+// pass signals on. A rank that has left the group gets the signal by itself.
 func (s *supervisor) send(sig syscall.Signal) {
+	s.group(sig)
 	for _, r := range s.ranks {
-		if !r.gone {
+		if r.gone {
+			continue
+		}
+		if pgid, err := syscall.Getpgid(r.cmd.Process.Pid); err == nil && pgid != s.pgid {
 			r.cmd.Process.Signal(sig) // an error means that the process is just exiting
 		}
 	}

@@ -96,6 +96,7 @@ func Supervise(ctx context.Context, j Job) error {
 		return err
 	}
 	s.watch(ctx, sigs)
+	s.linger(sigs)
 	s.sweep()
 	// The ranks are gone. Wait for the reader to take the last lines, unless a signal arrives.
 	hurry := make(chan struct{})
@@ -139,10 +140,12 @@ type supervisor struct {
 	last     time.Time      // time of the latest request
 	pressed  bool           // a second request was sent because the grace period expired
 	killed   bool
-	saved    bool             // a rank was busy when the deadline passed
-	deadline <-chan time.Time // when it fires: overdue
-	due      time.Time        // when deadline fires
-	settled  <-chan time.Time // when it fires, the ranks are asked to end after a secondary failure
+	// lingering means that all ranks are gone, and something that they started is still running after a stop request.
+	lingering bool
+	saved     bool             // a rank was busy when the deadline passed
+	deadline  <-chan time.Time // when it fires: overdue
+	due       time.Time        // when deadline fires
+	settled   <-chan time.Time // when it fires, the ranks are asked to end after a secondary failure
 }
 
 // rank is one started process.
@@ -200,6 +203,9 @@ func (s *supervisor) result() error {
 		o := &s.ended[i]
 		if o.Record = s.ranks[o.Rank].said.get(); o.Record != nil {
 			o.recorded = o.Record.Time.Sub(s.begin)
+		}
+		if code := s.ranks[o.Rank].said.stopped(); code != 0 && o.ByUs && o.Record == nil { // a shell that our signal ended before its program
+			o.Code, o.Signal, o.ByUs = code, 0, false
 		}
 	}
 	f, by, failed := first(s.ended)

@@ -79,6 +79,22 @@ func play(role string) int {
 			time.Sleep(time.Minute)
 		}
 		return ExitStopped
+	case "shelled": // behind a shell: saves for a while when asked, or ignores the request
+		if arg == "deaf" {
+			signal.Ignore(syscall.SIGTERM)
+			fmt.Println("ready")
+			time.Sleep(time.Minute)
+			return 0
+		}
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-c
+		time.Sleep(300 * time.Millisecond)
+		fmt.Println("saved")
+		code, _ := strconv.Atoi(arg)
+		Report(WithCode(code, errors.New("stopped")))
+		return code
 	case "saving": // for longer than the grace time
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM)

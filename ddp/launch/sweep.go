@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,9 @@ func (s *supervisor) alive() string {
 			left = append(left, fmt.Sprint(i))
 		}
 	}
+	if len(left) == 0 {
+		return "processes that the ranks started are"
+	}
 	if len(left) == 1 {
 		return "rank " + left[0] + " is"
 	}
@@ -24,11 +28,29 @@ func (s *supervisor) alive() string {
 // busy names a rank whose work must not be interrupted, or returns "".
 func (s *supervisor) busy() string {
 	for i, r := range s.ranks {
-		if what := r.said.doing(); what != "" && !r.gone {
+		if what := r.said.doing(); what != "" && (!r.gone || s.lingering) {
 			return fmt.Sprintf("rank %d: %s", i, what)
 		}
 	}
 	return ""
+}
+
+// linger waits, after a stop request, for what the ranks started and what outlives them: the program proper, if a rank is a shell that the signal has killed,
+// still saves its work. The grace period ends the wait, and so do further requests, as they do while ranks are running.
+func (s *supervisor) linger(sigs <-chan os.Signal) {
+	if s.byUser == 0 || s.byUser == syscall.SIGQUIT {
+		return
+	}
+	s.lingering = true
+	for !s.killed && syscall.Kill(-s.pgid, 0) == nil && groupRuns(s.pgid) {
+		select {
+		case sig := <-sigs:
+			s.signal(sig.(syscall.Signal), time.Now())
+		case <-s.deadline:
+			s.overdue()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // sweep kills whatever is left of the job, including children of ranks, and waits for the remaining output.

@@ -11,7 +11,8 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
-// busy has rank 0 do endless long work, while rank 1 waits for it with a patience of one second.
+// busy has rank 0 do endless long work, while rank 1 waits for it with a patience of three seconds: enough for the other's beats, five a second, on a
+// machine that is starved.
 func busy(ctx context.Context, c comm.Communicator) error {
 	if c.Rank() == 0 {
 		defer comm.Steady(c, "counting leaves", nil)()
@@ -19,7 +20,7 @@ func busy(ctx context.Context, c comm.Communicator) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	ctx, cancel := comm.Patient(ctx, time.Second, time.Minute)
+	ctx, cancel := comm.Patient(ctx, 3*time.Second, time.Minute)
 	defer cancel()
 	fmt.Println("WAITING")
 	return comm.Wait(ctx)(c.Barrier(ctx))
@@ -35,12 +36,12 @@ func TestFrozenAtWork(t *testing.T) {
 	select {
 	case err := <-one.done:
 		t.Fatalf("rank 1 has no patience with a rank that works: %v: %s", err, one.out)
-	case <-time.After(2500 * time.Millisecond):
+	case <-time.After(4 * time.Second):
 	}
 	if err := zero.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := one.wait(t, 20*time.Second); err == nil || !strings.Contains(one.out.String(), "ranks [0] (rank 0 was at long work: counting leaves") {
+	if err := one.wait(t, 40*time.Second); err == nil || !strings.Contains(one.out.String(), "ranks [0] (rank 0 was at long work: counting leaves") {
 		t.Errorf("rank 1: %v: %s", err, one.out)
 	}
 	nothingLeft(t, job)
