@@ -22,7 +22,7 @@ func openAs(t *testing.T, soc string, extra ...string) *Device {
 
 // suite are the options for the fake, with the slack that the lowering asks for.
 func suite(d *Device) nputest.Options {
-	return nputest.Options{Unchecked: true, Skip: ownBits, Bound: func(op npu.Op, out int) float64 { return lower.Slack(op, out, d.caps) }}
+	return nputest.Options{Skip: ownBits, Bound: func(op npu.Op, out int) float64 { return lower.Slack(op, out, d.caps) }}
 }
 
 // checkKinds runs the cases of some kinds.

@@ -24,7 +24,7 @@ func TestKernels(t *testing.T) {
 				n = 6
 			}
 			d := openOn(t, "exact_dw", "true")
-			nputest.Run(t, d, nputest.Options{N: n, Unchecked: true, Bound: rounded, Skip: ownBits})
+			nputest.Run(t, d, nputest.Options{N: n, Bound: rounded, Skip: ownBits})
 			must(t, d.Close())
 		})
 	}
