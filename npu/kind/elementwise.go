@@ -10,12 +10,12 @@ func init() {
 	Register(&Kind{
 		Name: npu.Relu,
 		In:   "x", Out: "y",
-		InPlace: "y=x", Shape: inferRelu, Follows: true,
+		InPlace: "y=x", Shape: alike(1, "x"), Follows: true,
 	})
 	Register(&Kind{
 		Name: npu.ReluBwd,
 		In:   "dy y", Out: "dx",
-		InPlace: "dx=dy", Shape: inferReluBwd, Follows: true,
+		InPlace: "dx=dy", Shape: alike(1, "dy", "y"), Follows: true,
 	})
 	Register(&Kind{
 		Name: npu.Unary, Attrs: "fn:s alpha:f beta:f",
@@ -40,23 +40,16 @@ func wideFn(a npu.Attrs) bool {
 	return slices.Contains([]string{"exp", "log", "recip", "rsqrt", "square"}, a.Str("fn"))
 }
 
-func inferRelu(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := &checker{a: a, in: in}
-	c.floats(0)
-	if !c.ok() {
-		return nil, c.err
+// alike is the rule of kinds whose inputs are floats of one type and shape, and outputs like them.
+func alike(outs int, names ...string) func(npu.Attrs, []npu.Desc) ([]npu.Desc, error) {
+	return func(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+		c := &checker{a: a, in: in}
+		c.floats(0)
+		for i := 1; i < len(in); i++ {
+			c.like(i, 0, names[i], names[0])
+		}
+		return c.done(slices.Repeat(in[:1], outs)...)
 	}
-	return c.done(in[0])
-}
-
-func inferReluBwd(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := &checker{a: a, in: in}
-	c.floats(0)
-	c.like(1, 0, "y", "dy")
-	if !c.ok() {
-		return nil, c.err
-	}
-	return c.done(in[0])
 }
 
 func inferUnary(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {

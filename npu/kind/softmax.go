@@ -1,27 +1,31 @@
 package kind
 
-import "github.com/gotrain/gotrain/npu"
+import (
+	"fmt"
+
+	"github.com/gotrain/gotrain/npu"
+)
 
 func init() {
 	Register(&Kind{
 		Name: npu.Softmax,
 		In:   "x", Out: "y",
-		Shape: inferSoftmax, Follows: true,
+		Shape: rowsAlike("x"), Follows: true,
 	})
 	Register(&Kind{
 		Name: npu.SoftmaxBwd,
 		In:   "dy y", Out: "dx",
-		Shape: inferSoftmaxBwd, Follows: true,
+		Shape: rowsAlike("dy", "y"), Follows: true,
 	})
 	Register(&Kind{
 		Name: npu.LogSoftmax,
 		In:   "x", Out: "y",
-		Shape: inferSoftmax, Follows: true, Wide: always,
+		Shape: rowsAlike("x"), Follows: true, Wide: always,
 	})
 	Register(&Kind{
 		Name: npu.LogSoftmaxBwd,
 		In:   "dy y", Out: "dx",
-		Shape: inferSoftmaxBwd, Follows: true, Wide: always,
+		Shape: rowsAlike("dy", "y"), Follows: true, Wide: always,
 	})
 	Register(&Kind{
 		Name: npu.CrossEntropy, Attrs: "smoothing:f ignore_index:i",
@@ -40,26 +44,15 @@ func init() {
 	})
 }
 
-func inferSoftmax(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := &checker{a: a, in: in}
-	c.floats(0)
-	if c.ok() && len(in[0].Shape) == 0 {
-		c.failf("x is a scalar, want a last axis to normalise over")
+// rowsAlike is alike for tensors with a last axis.
+func rowsAlike(names ...string) func(npu.Attrs, []npu.Desc) ([]npu.Desc, error) {
+	rule := alike(1, names...)
+	return func(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+		if len(in[0].Shape) == 0 {
+			return nil, fmt.Errorf("%s is a scalar, want a last axis to normalise over", names[0])
+		}
+		return rule(a, in)
 	}
-	if !c.ok() {
-		return nil, c.err
-	}
-	return c.done(in[0])
-}
-
-func inferSoftmaxBwd(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
-	c := &checker{a: a, in: in}
-	c.floats(0)
-	c.like(1, 0, "y", "dy")
-	if !c.ok() {
-		return nil, c.err
-	}
-	return c.done(in[0])
 }
 
 // labelled checks logits [N C] and labels i32[N].

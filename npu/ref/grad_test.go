@@ -55,7 +55,9 @@ func TestResidualGradient(t *testing.T) {
 		sum[i] = a[i] + b[i]
 	}
 	eps := npu.Attrs{"eps": 1e-3}
-	added := run(npu.Op{Kind: npu.RMSNorm, Attrs: npu.Attrs{"eps": 1e-3, "add": true}, In: []npu.Desc{x, w, x}, Out: []npu.Desc{x, rows, x}}, f64s(a), f64s(gain), f64s(b))
+	sums := npu.Attrs{"eps": 1e-3, "add": true}
+	op := npu.Op{Kind: npu.RMSNorm, Attrs: sums, In: []npu.Desc{x, w, x}, Out: []npu.Desc{x, rows, x}}
+	added := run(op, f64s(a), f64s(gain), f64s(b))
 	plain := run(npu.Op{Kind: npu.RMSNorm, Attrs: eps, In: []npu.Desc{x, w}, Out: []npu.Desc{x, rows}}, f64s(sum), f64s(gain))
 	if string(added[0]) != string(plain[0]) || string(added[1]) != string(plain[1]) || string(added[2]) != string(f64s(sum)) {
 		t.Error("the normalised sum differs from the sum, normalised")
