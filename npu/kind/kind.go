@@ -31,8 +31,6 @@ type Kind struct {
 	Wide func(a npu.Attrs) bool
 	// Rounds: outputs of class Act that are made of Full inputs (the rows of a table) are rounded to 16 bits at once.
 	Rounds bool
-	// Alias: the output is the input's memory under another shape.
-	Alias bool
 	// Plain: tensors of four dimensions are no pictures [N C H W], or elements are numbered in plain order: layouts of pictures are not for them.
 	Plain bool
 	// Fns are the values of the attribute fn, where the kind is a family of functions.
@@ -129,6 +127,12 @@ func (k *Kind) OutClass(a npu.Attrs, i int) Class {
 func (k *Kind) MayBeNil(a npu.Attrs, i int) bool {
 	x, ok := at(k.Outputs(a), i)
 	return ok && x.Nil
+}
+
+// Saves reports whether output i is for the gradient kind only, so that a device may keep it in a form of its own.
+func (k *Kind) Saves(a npu.Attrs, i int) bool {
+	x, ok := at(k.Outputs(a), i)
+	return ok && x.Saved
 }
 
 // Pairs are the {output, input} of a call that may share memory.

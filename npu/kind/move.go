@@ -30,7 +30,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.Reshape, Attrs: "shape:n stop:b",
 		In: "x", Out: "y",
-		Shape: inferReshape, Complete: outShape, Follows: true, Alias: true, Plain: true,
+		Shape: inferReshape, Complete: outShape, Follows: true, Plain: true,
 	})
 	Register(&Kind{
 		Name: npu.Convert, Attrs: "dtype:s",

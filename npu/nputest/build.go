@@ -46,11 +46,6 @@ func (b *builder) in(d npu.Desc, fn values) int {
 // out is a result whose errors are measured against size.
 func (b *builder) out(d npu.Desc, size float64) int { return b.tensor(Tensor{Desc: d, Size: size}) }
 
-// saved is a result for the gradient only.
-func (b *builder) saved(d npu.Desc, size float64) int {
-	return b.tensor(Tensor{Desc: d, Size: size, Saved: true})
-}
-
 func (b *builder) call(kind string, a npu.Attrs, in, out []int, inPlace ...[2]int) {
 	b.c.Calls = append(b.c.Calls, Call{Kind: kind, Attrs: a, In: in, Out: out, InPlace: inPlace})
 }

@@ -21,7 +21,6 @@ type Case struct {
 type Tensor struct {
 	Desc   npu.Desc  // Plain, or Any where the device may choose
 	Values []float64 // of an input, or of a result that a call adds to; nil: a call writes it
-	Saved  bool      // only the gradient of its kind reads it: a device may keep it in a form of its own
 	Free   bool      // not compared: more than one answer is right
 	Only   []int     // the elements that are compared; nil: all
 	Size   float64   // errors are measured against Size + |value|; 0 means 1

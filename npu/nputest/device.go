@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 // deviceCall is one call on the device.
@@ -115,7 +116,7 @@ func (d *deviceCall) prepare(op npu.Op) (err error) {
 	}
 	for j, t := range d.call.Out {
 		x := operand{name: fmt.Sprint("output ", j), tensor: t, desc: d.op.Out[j], out: true}
-		x.opaque = d.c.Tensors[t].Saved && x.desc.Layout != npu.Plain
+		x.opaque = x.desc.Layout != npu.Plain && saves(op, j)
 		for _, n := range d.call.Nil {
 			x.unused = x.unused || n == j
 		}
@@ -130,6 +131,12 @@ func (d *deviceCall) prepare(op npu.Op) (err error) {
 	}
 	d.work = d.arena.take(k.Workspace())
 	return d.arena.reserve()
+}
+
+// saves reports whether output j is one that a device may keep in a form of its own.
+func saves(op npu.Op, j int) bool {
+	k, err := kind.Lookup(op.Kind)
+	return err == nil && k.Saves(op.Attrs, j)
 }
 
 // add places an argument, with the conversion that it needs.

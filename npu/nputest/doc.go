@@ -24,7 +24,7 @@
 //
 // # Opaque results
 //
-// A device may keep what only its own gradient kernel reads in a form of its own: the index of maxpool, statistics, log-sums ([Tensor].Saved). Such a
+// A device may keep what only its own gradient kernel reads in a form of its own: the index of maxpool, statistics, log-sums (marked saved in npu/kind). Such a
 // result is not looked at where its layout is not plain; it goes from the forward call to the gradient on the device, and the gradient is compared. Every
 // other input of the second call is what package ref computed, so that errors do not add up.
 package nputest

@@ -40,7 +40,7 @@ func crossEntropyCases(s *suite) {
 			b := s.begin(fmt.Sprint(l.n, "x", l.c, " ", l.what, ", smoothing ", smoothing))
 			x, labels := b.in(s.act(l.n, l.c), scaled(l.size)), b.in(i32(l.n), l.labels)
 			loss, count := b.out(s.full(), float64(l.n)), b.out(s.full(), 1)
-			lse := b.saved(s.full(l.n), 1)
+			lse := b.out(s.full(l.n), 1)
 			a := npu.Attrs{"smoothing": smoothing, "ignore_index": ignored}
 			b.call(npu.CrossEntropy, a, []int{x, labels}, []int{loss, count, lse})
 			if s.kind == npu.CrossEntropy {
@@ -118,7 +118,7 @@ func linearCECases(s *suite) {
 			labels = cycle(0, float64(v-1), ignored, float64(v/2))
 		}
 		in := []int{b.in(s.act(n, dim), size), b.in(s.act(v, dim), size), b.in(i32(n), labels)}
-		loss, count, lse := b.out(s.full(), float64(n)), b.out(s.full(), 1), b.saved(s.full(n), 4)
+		loss, count, lse := b.out(s.full(), float64(n)), b.out(s.full(), 1), b.out(s.full(n), 4)
 		a := npu.Attrs{"ignore_index": ignored}
 		if s.kind == npu.LinearCrossEntropy || s.kind == npu.LinearCrossEntropyBwd || s.t == npu.F64 {
 			b.call(npu.LinearCrossEntropy, a, in, []int{loss, count, lse})
@@ -135,7 +135,7 @@ func linearCECases(s *suite) {
 		if s.kind == npu.LinearCrossEntropyBwd {
 			b.call(s.kind, a, append(in[:3:3], lse, dloss), []int{dx, dw})
 		} else {
-			b.call(s.kind, a, append(in[:3:3], dloss), []int{b.out(s.full(), float64(n)), b.out(s.full(), 1), b.saved(s.full(n), 4), dx, dw})
+			b.call(s.kind, a, append(in[:3:3], dloss), []int{b.out(s.full(), float64(n)), b.out(s.full(), 1), b.out(s.full(n), 4), dx, dw})
 			if i%3 == 1 {
 				b.without(1, 2)
 			}

@@ -6,9 +6,11 @@ import (
 	"go/token"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 	"github.com/gotrain/gotrain/npu/nputest"
 	_ "github.com/gotrain/gotrain/npu/ref"
 )
@@ -82,6 +84,43 @@ func TestEveryKind(t *testing.T) {
 	})
 	if kinds != len(nputest.Kinds()) {
 		t.Errorf("%d kinds, cases for %v", kinds, nputest.Kinds())
+	}
+}
+
+// The cases do in place, and leave out, what package kind allows, all of it, and nothing else.
+func TestFactsAreTried(t *testing.T) {
+	for _, name := range nputest.Kinds() {
+		k := kind.Of(name)
+		tried := map[string]bool{}
+		for _, c := range nputest.Cases(name, npu.F32) {
+			for i, call := range c.Calls {
+				k := kind.Of(call.Kind)
+				ins, outs := k.Inputs(call.Attrs), k.Outputs(call.Attrs)
+				allowed := append(k.Pairs(call.Attrs), k.States(call.Attrs)...)
+				for _, p := range call.InPlace {
+					what := outs[p[0]].Name + "=" + ins[p[1]].Name
+					if tried[what] = tried[what] || call.Kind == name; !slices.Contains(allowed, p) {
+						t.Errorf("%s: call %d: %s is not allowed", c, i, what)
+					}
+				}
+				for _, j := range call.Nil {
+					if tried[outs[j].Name] = tried[outs[j].Name] || call.Kind == name; !k.MayBeNil(call.Attrs, j) {
+						t.Errorf("%s: call %d: %s must not be nil", c, i, outs[j].Name)
+					}
+				}
+			}
+		}
+		for p := range strings.FieldsSeq(k.InPlace + " " + k.State) {
+			if !tried[p] {
+				t.Errorf("%s: no case has output=input %s in one place", name, p)
+			}
+		}
+		for f := range strings.FieldsSeq(k.Out) {
+			out, flags, _ := strings.Cut(f, ":")
+			if strings.Contains(flags, "nil") && !strings.Contains(k.State, out+"=") && !tried[out] {
+				t.Errorf("%s: no case leaves %s out", name, out)
+			}
+		}
 	}
 }
 
