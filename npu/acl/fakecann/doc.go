@@ -23,6 +23,24 @@
 // What a program may never do, whatever code it got for it, is a violation: it is printed with the function's name and counted in the statistics.
 // Tests assert zero.
 //
+// # Operators
+//
+// All operators of the table but four kinds of attention that gotrain does not call (they answer 561003). They read and write through strides, offsets
+// and repeated elements, compute in f32 (sums and statistics in f64), and round once, to nearest even. What the documentation of the real one refuses
+// is refused with its code and a text that names the argument. Differences between chips and versions that are easy to miss:
+//
+//   - BatchNorm's saveInvstd is the biased variance on 910, A2 and A3, and 1/std on 950; BatchNormBackward reads the same.
+//   - The padding of convolutions is top, bottom, left, right. With groups, an f32 gradient of 16-bit weights went through f16.
+//   - A product of 16-bit matrices with an f32 result is rounded to 16 bits before 9.0. cubeMathType 1 and 3 cut f32 operands to 12 bits of mantissa.
+//   - ApplyAdamWV2 adds one to step. MaxPool2dWithIndicesBackward does not read self.
+//   - FlashAttentionScore has max and sum in eight lanes, all of which its gradient reads. A query that sees nothing gets the mean of all values, or 0
+//     with innerPrecise 2.
+//   - Operators that are not deterministic add in another order in each run, unless the switch is on.
+//   - An index out of range gives -60000, or nothing is written; the statistics count it.
+//   - IndexPutImpl cannot be made repeatable.
+//
+// The results are tested against PyTorch's, which testdata/ops/cases.py writes down.
+//
 // # Switches
 //
 // They are read from the environment when the library is loaded; fakeSet(name, value) of libfakecann.so changes one later.

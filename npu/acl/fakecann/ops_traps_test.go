@@ -140,7 +140,11 @@ func TestIndicesOutOfRange(t *testing.T) {
 		"Index":                  {table, {Kind: "L", List: []opArg{bad}}, out},
 		"EmbeddingDenseBackward": {table, bad, integer(3), integer(-100), integer(0), out},
 	} {
-		got := out.view(d.ok(t, &opCase{Op: op, Args: args}, 1))
+		a := d.call(t, &opCase{Op: op, Args: args}, 1)
+		if a.code != 0 || a.outOfRange != 2 {
+			t.Fatalf("%s: %d %s, %d indices out of range, want 2", op, a.code, a.text, a.outOfRange)
+		}
+		got := out.view(a.storage[len(a.storage)-1])
 		want := []float64{5, 6, -60000, -60000, -60000, -60000}
 		if op == "EmbeddingDenseBackward" {
 			want = []float64{0, 0, 0, 0, 1, 2}

@@ -13,6 +13,7 @@ type Stats struct {
 	FirstViolation string  `json:"first_violation"` // in words
 	Injected       int64   `json:"injected"`        // errors of FAKE_CANN_INJECT
 	PageableCopies int64   `json:"pageable_copies"` // asynchronous copies of memory that is not page-locked: they wait
+	OutOfRange     int64   `json:"out_of_range"`    // indices that operators met; the real result is undefined then
 	Tasks          int64   `json:"tasks"`           // that streams ended
 	Threads        int64   `json:"threads"`         // that called any function
 	DeviceThreads  []int64 `json:"device_threads"`  // that used a context, by device

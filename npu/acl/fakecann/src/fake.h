@@ -116,6 +116,9 @@ float bf16_to_float(uint16_t h);
 uint16_t float_to_bf16(float f);
 uint64_t fake_random(uint64_t *state);      // splitmix64
 
+// Indices out of range that operators met. The real result is undefined then.
+extern _Atomic int64_t fake_out_of_range;
+
 // fail writes the text of a check and returns the code: return fail(ACLNN_PARAM, err, n, "self: dtype %s", …).
 int fail(int code, char *err, size_t n, const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -115,8 +115,7 @@ int64_t ws_of(const ft *t);                                 // a believable work
 void gemm(int64_t m, int64_t n, int64_t k, const float *a, int64_t ra, int64_t ca, const float *b, int64_t rb, int64_t cb, float beta, float *c, int64_t ldc);
 void cube_round(float *v, int64_t n, int dtype, int64_t cube); // what cubeMathType makes of f32 operands
 
-// Indices out of range leave the real result undefined. The fake writes poison and counts them.
-extern _Atomic int64_t fake_out_of_range;
+// Indices out of range leave the real result undefined. The fake writes poison and counts them in fake_out_of_range.
 #define POISON (-6.0e4)
 
 #endif

@@ -32,6 +32,7 @@ static void report(writer *w) {
 			c->host_bytes},
 		{"streams", c->streams}, {"events", c->events}, {"contexts", c->contexts}, {"comms", c->comms}, {"tensors", c->tensors}, {"scalars", c->scalars},
 		{"arrays", c->arrays}, {"lists", c->lists}, {"repeatable", c->repeatable}, {"graphs", c->graphs},
+		{"out_of_range", fake_out_of_range},
 	};
 	put(w, "{");
 	for (size_t i = 0; i < sizeof l / sizeof *l; i++) put(w, "\"%s\": %lld, ", l[i].name, (long long)l[i].n);
@@ -69,6 +70,7 @@ FK_SHARED void fakeZero(void) {
 	memset(fk_count.calls, 0, sizeof fk_count.calls);
 	fk_count.violations = fk_count.injected = fk_count.pageable_copies = fk_count.tasks = 0;
 	fk_count.first_violation[0] = 0;
+	fake_out_of_range = 0;
 	fk_release();
 }
 

@@ -6,7 +6,7 @@
 //	T n | N | S dtype f i | I n v… | F n v… | B n v… | L n t… | s text | i v | f v    (one line per argument)
 //	end
 //
-// and answers "rc CODE text"; after 0 also "run CODE", and a line of hex per tensor.
+// and answers "rc CODE text"; after 0 also "run CODE INDICES-OUT-OF-RANGE", and a line of hex per tensor.
 #include "fake.h"
 
 #include <stdio.h>
@@ -118,7 +118,9 @@ static void answer(fcall *c) {
 		int64_t n = c->op->workspace ? c->op->workspace(c) : 0;
 		c->ws = n ? malloc((size_t)n) : NULL;
 		c->ws_bytes = n;
-		printf("run %d %lld\n", c->op->run(c), (long long)n);
+		fake_out_of_range = 0;
+		int result = c->op->run(c);
+		printf("run %d %lld\n", result, (long long)fake_out_of_range);
 		free(c->ws);
 		for (int i = 0; i < tensors; i++) {
 			for (int64_t k = 0; k < bytes[i] && alias[i] != -2; k++) printf("%02x", (unsigned char)tensor[i].base[k]);
