@@ -54,7 +54,8 @@ type Config struct {
 // Span is a stretch of time for a trace.
 type Span struct {
 	// What is "ready" (a bucket is full; no length), "event" (the host waits for the device), "reduce" (issue to completion), "callback", "wait" (Wait
-	// blocked).
+	// blocked). Two are times of the device, where the transport tells them (comm.Timed): "compute" (from the completion of the gradients of the bucket
+	// before to that of this one) and "transfer" (the reduction itself).
 	What   string
 	Step   int64
 	Bucket int // -1 for "wait"

@@ -22,6 +22,7 @@ type inFlight struct {
 	step   int64
 	begin  time.Time
 	handle comm.Handle
+	ready  npu.Event // reached when the gradients were complete; nil: it was known
 	after  npu.Event // reached when the memory holds the sum; nil: when the handle is done
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -70,7 +71,7 @@ func (e *Engine) start(r ready) (f inFlight, err error) {
 		}
 	}
 	ctx, cancel := e.deadline(e.ctx)
-	f = inFlight{k: r.k, step: r.step, begin: time.Now(), ctx: ctx, cancel: cancel}
+	f = inFlight{k: r.k, step: r.step, begin: time.Now(), ready: r.event, ctx: ctx, cancel: cancel}
 	m := e.bkts[r.k].Mem
 	if r.event == nil || ordered == nil {
 		f.handle, err = e.comm.AllReduce(ctx, m, comm.Sum)
@@ -112,6 +113,7 @@ func (e *Engine) awaitDevice(r ready) error {
 // completer waits for reductions in order. With a transport that is not ordered by events it also hands the buckets on.
 func (e *Engine) completer() {
 	defer e.wg.Done()
+	var bars bars
 	for f := range e.flight {
 		err := f.handle.Wait(f.ctx)
 		if err != nil {
@@ -124,6 +126,9 @@ func (e *Engine) completer() {
 		}
 		f.cancel()
 		e.trace("reduce", f.step, f.k, f.begin)
+		if e.cfg.Trace != nil {
+			bars.draw(f, e.cfg.Trace)
+		}
 		if f.after == nil {
 			if err := e.handOn(f); err != nil {
 				e.fail(e.at(f.step, f.k, err))

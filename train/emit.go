@@ -61,7 +61,7 @@ func (t *Trainer) emitStart() {
 			widened(info, t.cfg.Compute))},
 		{Key: "data", Value: fmt.Sprintf("%s, %s samples", t.cfg.Data.Name(), amount.Count(t.cfg.Data.Len()))},
 		{Key: "batch", Value: fmt.Sprintf("%s%d = %d per rank × %d accumulated × %d ranks over %s", batchOf(items, t.globalBatch()), t.globalBatch(),
-			t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.comm.Transport())},
+			t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.data.Transport())},
 		{Key: "steps", Value: fmt.Sprintf("%s, %s per epoch", amount.Count(t.total), amount.Count(t.perEpoch))},
 		{Key: "optimizer", Value: t.cfg.Optim.String()},
 		{Key: "buckets", Value: fmt.Sprintf("%d, %s", len(t.eng.Buckets()), amount.Bytes(t.eng.Plan().Bytes))},
@@ -189,8 +189,13 @@ func (t *Trainer) spans(s ddp.Span) {
 		name = fmt.Sprintf("%s bucket %d", s.What, s.Bucket)
 	}
 	track := "comm"
-	if s.What == "wait" {
+	switch s.What {
+	case "wait":
 		track = "host"
+	case "compute":
+		track = "compute"
+	case "transfer":
+		track = "comm of the device"
 	}
 	t.emit(telemetry.Span{Name: name, Cat: s.What, Track: track, Begin: s.Begin, Dur: s.End.Sub(s.Begin)})
 }

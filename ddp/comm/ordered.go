@@ -2,6 +2,7 @@ package comm
 
 import (
 	"context"
+	"time"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -24,6 +25,14 @@ type OnDevice interface {
 	// If the collective fails, the event is reached with an error where the device can tell it: a stream that waits for it then fails and skips the
 	// work that would have read the memory. Handle.Wait returns the error in any case.
 	Event() npu.Event
+}
+
+// Timed is a Handle that tells when the device ran the collective.
+type Timed interface {
+	Handle
+	// Times are begin and end since the device was opened (npu.Event.At), and when that was, within a millisecond or so; valid after Wait. ok is false
+	// for a call that the device did not run.
+	Times() (origin time.Time, begin, end time.Duration, ok bool)
 }
 
 // Watcher is a Communicator that knows, without a call in progress, whether its group is broken. A data communicator asks its control communicator

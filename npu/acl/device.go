@@ -25,6 +25,7 @@ type Device struct {
 	info    npu.Info
 	context cann.Context
 	set     bool // the thread has the device
+	held    bool // HCCL has something on it that cannot be given back; for the thread
 
 	service   *stream // of the device itself: clears memory, copies constants
 	serviceMu sync.Mutex
@@ -310,7 +311,7 @@ func (d *Device) tearDown() error {
 	clear(d.locked)
 	errs = append(errs, d.arena.clear())
 	t.runner.Close()
-	if d.set {
+	if d.set && !d.held {
 		errs = append(errs, d.lib.ResetDevice(d.index))
 	}
 	return errors.Join(errs...)

@@ -56,6 +56,19 @@ func Enqueue(s npu.Stream, fn func(raw Raw, stream cann.Stream) error) error {
 	return st.post(command{kind: rawCall, raw: func(c cann.Stream) error { return fn(st.dev.raw(), c) }})
 }
 
+// Hold tells that a library has something on the device that cannot be given back, such as a communicator whose peers are gone. Close then does not reset
+// the device, which would take it away under the library; it ends with the process.
+func Hold(d npu.Device) error {
+	dev, ok := d.(*Device)
+	if !ok {
+		return fmt.Errorf("acl: %T is not an NPU of this package", d)
+	}
+	return dev.thread.clean(func() error {
+		dev.held = true
+		return nil
+	})
+}
+
 // Address is that of n bytes at p, for CANN.
 func Address(d npu.Device, p npu.Ptr, n int64) (cann.Addr, error) {
 	dev, ok := d.(*Device)

@@ -4,6 +4,8 @@ package hccl
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -142,4 +144,72 @@ func TestSuiteOnFakeCANN(t *testing.T) {
 			commtest.Run(t, transport(t, check))
 		})
 	}
+}
+
+// A reduction neither makes the host wait for the gradients, nor the backward pass for the reduction, nor the host for the optimizer: each part here can
+// only end if the one that would have to wait for it in a worse transport goes on.
+func TestOverlap(t *testing.T) {
+	acltest.Use(t)
+	m := onFake(t, 2, map[string]string{"hccl_buffer_mb": "4"}).must()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for r, c := range m.ranks {
+		wg.Go(func() {
+			if err := m.overlap(ctx, c, m.devices[r]); err != nil {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+	m.close()
+}
+
+func (m *machine) overlap(ctx context.Context, c *Comm, d npu.Device) error {
+	compute, err1 := d.NewStream("compute")
+	update, err2 := d.NewStream("update")
+	ready, err3 := d.NewEvent()
+	out, err4 := npu.AllocHost(d, 4)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return err
+	}
+	bucket := memory(c, 1000)
+	issued, landed := make(chan struct{}), make(chan struct{})
+	wait := func(ch chan struct{}) func() error {
+		return func() error {
+			select {
+			case <-ch:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	// The gradients come after the reduction was issued; then the backward pass goes on until the reduction has landed.
+	if err := errors.Join(compute.Do(wait(issued)), compute.Record(ready), compute.Do(wait(landed))); err != nil {
+		return err
+	}
+	h, err := c.AllReduceAfter(ctx, ready, bucket, comm.Sum)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(update.Wait(h.(comm.OnDevice).Event()), update.CopyOut(out.Host(), bucket.Ptr)); err != nil {
+		return err
+	}
+	close(issued)
+	if err := h.Wait(ctx); err != nil {
+		return err
+	}
+	if err := update.Sync(ctx); err != nil {
+		return err
+	}
+	close(landed)
+	if err := compute.Sync(ctx); err != nil {
+		return err
+	}
+	origin, begin, end, ok := h.(comm.Timed).Times()
+	if since := time.Since(origin); !ok || begin <= 0 || end < begin || since < 0 || since > time.Hour {
+		return fmt.Errorf("the device ran it from %v to %v, and was opened %v ago", begin, end, since)
+	}
+	return errors.Join(compute.Close(), update.Close(), ready.Close(), out.Free(), bucket.Ptr.Buf.Free())
 }

@@ -38,6 +38,7 @@ type call struct {
 	err              error
 	transfer, waited time.Duration
 	first, last      time.Duration // since the device was opened: begin and end of the collective on the device
+	origin           time.Time     // when the device was opened
 	done             chan struct{}
 }
 
@@ -57,13 +58,13 @@ func (k *call) Took() (transfer, waited time.Duration) {
 	}
 }
 
-// OnDevice is when the collective began and ended on the device, in time since the device was opened; ok is false for a call without device memory.
-func (k *call) OnDevice() (begin, end time.Duration, ok bool) {
+// Times are when the device ran the collective.
+func (k *call) Times() (origin time.Time, begin, end time.Duration, ok bool) {
 	select {
 	case <-k.done:
-		return k.first, k.last, k.begin != nil && k.err == nil
+		return k.origin, k.first, k.last, k.begin != nil && k.err == nil
 	default:
-		return 0, 0, false
+		return time.Time{}, 0, 0, false
 	}
 }
 
@@ -95,7 +96,10 @@ const verdictTime = 5 * time.Second
 // onDevice is the handle of a call whose completion is an event.
 type onDevice struct{ *call }
 
-var _ comm.OnDevice = onDevice{}
+var (
+	_ comm.OnDevice = onDevice{}
+	_ comm.Timed    = onDevice{}
+)
 
 // Event is recorded behind the collective.
 func (k onDevice) Event() npu.Event { return k.end }

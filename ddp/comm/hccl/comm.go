@@ -27,6 +27,7 @@ type Comm struct {
 	life       context.Context // ends when the group breaks or closes
 	end        context.CancelFunc
 	pairs      pairs
+	origin     time.Time // when the device was opened, as the completer knows it
 
 	mu      sync.Mutex
 	filled  sync.Cond // queue has a call, or closed

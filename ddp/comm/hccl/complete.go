@@ -76,8 +76,20 @@ func (c *Comm) follow(k *call) error {
 		k.first, k.last = k.begin.At(), k.end.At()
 		k.waited = min(k.waited, k.last-k.first)
 		k.transfer = k.last - k.first - k.waited
+		k.origin = c.since(time.Now().Add(-k.last))
 	}
 	return nil
+}
+
+// since estimates when the device was opened from a time that is not before that: how late the host sees an event varies. It follows clocks that drift.
+// Only the completer calls it.
+func (c *Comm) since(at time.Time) time.Time {
+	if late := at.Sub(c.origin); c.origin.IsZero() || late < 0 {
+		c.origin = at
+	} else {
+		c.origin = c.origin.Add(late / 64)
+	}
+	return c.origin
 }
 
 // onHost does a call in host memory, in the group of the announcements: there it has the place that it has here.

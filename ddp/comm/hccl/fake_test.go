@@ -63,6 +63,13 @@ func (d *fakeDevice) OnThread(ctx context.Context, f func() error) error {
 
 func (d *fakeDevice) Last(ctx context.Context, f func() error) error { return d.OnThread(ctx, f) }
 
+func (d *fakeDevice) Hold(context.Context) error {
+	d.hub.mu.Lock()
+	defer d.hub.mu.Unlock()
+	d.hub.held++
+	return nil
+}
+
 type fakeBuffer struct {
 	d    *fakeDevice
 	addr uintptr
@@ -304,6 +311,7 @@ type fakeHub struct {
 	meets   map[string]*fakeMeet
 	rounds  map[uintptr]int // by group: collectives so far
 	groups  int
+	held    int // devices that keep theirs
 	configs [][]byte
 	inject  map[string]error // "call rank" or "call"; the call fails with it
 	hang    string           // a call that never ends

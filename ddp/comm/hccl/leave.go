@@ -92,13 +92,19 @@ func (c *Comm) Close() error {
 	return nil
 }
 
-// dismantle gives everything back, in the order that HCCL wants: communicator, events, stream. Nothing else uses c any more. Errors
-// after a group broke tell nothing new: what cannot be given back then is gone with the process. The communicator of a group that broke stays: destroying it may block for ever where a peer is
-// gone, and the device's thread with it.
+// dismantle gives everything back, in the order that HCCL wants: communicator, events, stream. Nothing else uses c any more. Errors after a group broke
+// tell nothing new: what cannot be given back then is gone with the process. The communicator of a group that broke stays: destroying it may block for
+// ever where a peer is gone, and the device's thread with it.
 func (c *Comm) dismantle(orderly bool) {
 	var errs []error
+	gone := false
 	if orderly && c.goodbye() || c.insist {
-		errs = append(errs, c.destroy(goodbyeTime))
+		err := c.destroy(goodbyeTime)
+		gone = err == nil
+		errs = append(errs, err)
+	}
+	if !gone {
+		c.hold()
 	}
 	for _, ev := range c.events {
 		errs = append(errs, ev.Close())
@@ -110,6 +116,16 @@ func (c *Comm) dismantle(orderly bool) {
 	if err := errors.Join(errs...); err != nil && orderly {
 		c.leaving = fmt.Errorf("comm: hccl: rank %d: close: %w", c.rank, err)
 	}
+}
+
+// hold leaves HCCL's communicator to the end of the process.
+func (c *Comm) hold() {
+	if c.group == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
+	defer cancel()
+	_ = c.port.Hold(ctx) // it matters for an orderly end only, which this is not
 }
 
 // destroy ends HCCL's communicator.

@@ -79,6 +79,8 @@ func (c *Comm) discard() {
 	c.end()
 	if c.insist {
 		_ = c.destroy(dropTime)
+	} else {
+		c.hold()
 	}
 	if c.rail != nil {
 		_ = c.rail.Close()

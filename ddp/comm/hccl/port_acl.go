@@ -69,6 +69,10 @@ func (p *aclPort) Last(ctx context.Context, f func() error) error {
 	return bounded(ctx, func() error { return acl.CallLast(p.Device, func(acl.Raw) error { return f() }) })
 }
 
+func (p *aclPort) Hold(ctx context.Context) error {
+	return bounded(ctx, func() error { return acl.Hold(p.Device) })
+}
+
 // bounded waits for f until ctx ends; f then runs nevertheless.
 func bounded(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)

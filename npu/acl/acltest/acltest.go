@@ -69,7 +69,7 @@ type Fake struct {
 
 // resting is what each switch is set to at the end of a test that set it.
 var resting = map[string]string{"INJECT": "", "DELAY": "", "SOC": "A2", "DEVICES": "8", "MEMORY_MIB": "4096", "JITTER": "0", "INFNAN": "1", "UTIL": "37",
-	"TIME_SCALE": "1", "SEED": "1"}
+	"TIME_SCALE": "1", "DESTROY": "1", "SEED": "1"}
 
 // Use returns the fake for a test, which is skipped where there is no C compiler. At the end of the test nothing may be alive in the fake and nothing
 // forbidden may have been done.
