@@ -171,6 +171,9 @@ func (r *Recipe) read(text string) Errors {
 				add(line, unknownKey(name, k))
 				continue
 			}
+			if value == "auto" && f.auto != "" { // as if it were not there
+				continue
+			}
 			r.origin.at[key] = place{r.origin.file, line}
 			if err := f.assign(r, value); err != nil {
 				add(line, Problem{Key: key, Msg: err.Error(), Hint: f.example()})
@@ -204,6 +207,11 @@ func (r *Recipe) override(sets []string) Errors {
 			} else {
 				add(unknownKey(name, k))
 			}
+			continue
+		}
+		if strings.Trim(strings.TrimSpace(text), `"`) == "auto" && f.auto != "" { // also in place of what the file says
+			f.in(r).SetZero()
+			delete(r.origin.at, key)
 			continue
 		}
 		r.origin.at[key] = place{"--set", 0}

@@ -26,6 +26,7 @@ func (r *Recipe) resolve() {
 		bad = 50
 	}
 	auto(r, "train.max_bad_steps", &r.Train.MaxBadSteps, bad)
+	auto(r, "train.ranks", &r.Train.Ranks, 1)
 	auto(r, "eval.batch_per_rank", &r.Eval.Batch, max(1, r.Train.Batch))
 	auto(r, "checkpoint.dir", &r.Checkpoint.Dir, filepath.Join(r.Run.OutputDir, "checkpoints"))
 	r.resolvePaths()
@@ -66,6 +67,18 @@ func (r *Recipe) settle() {
 		}
 	}
 }
+
+// CountRanks sets train.ranks, where it is auto, to the number of devices that count returns for train.device; 0 means that they cannot be counted, and
+// there is one rank. Load cannot do it: how many devices there are depends on the machine.
+func (r *Recipe) CountRanks(count func(device string) int) {
+	if !r.has("train.ranks") {
+		r.Train.Ranks = max(1, count(r.Train.Device))
+		r.warnings = r.suspicions() // of the global batch
+	}
+}
+
+// Chose reports whether the file or an override sets a key; otherwise its value is the default, or derived.
+func (r *Recipe) Chose(key string) bool { return r.has(key) }
 
 // auto sets a key that is not set.
 func auto[T any](r *Recipe, key string, at *T, v T) {

@@ -112,7 +112,7 @@ type TextSection struct {
 
 // Train is the section [train].
 type Train struct {
-	Ranks           int     `toml:"ranks" default:"1" min:"1" max:"4096" doc:"Processes to start on this machine. Under a launcher (mpirun, torchrun, srun, hcclrun), the launcher decides and this key is ignored."`
+	Ranks           int     `toml:"ranks" default:"auto" auto:"the number of devices that train.device finds on this machine, such as NPUs; 1 for cpu and ref" min:"1" max:"4096" doc:"Processes to start on this machine, one for each device. Under a launcher (mpirun, torchrun, srun, hcclrun), the launcher decides and this key is ignored."`
 	Batch           int     `toml:"batch_per_rank" default:"16" unit:"samples" min:"1" max:"1048576" doc:"Micro-batch of one rank. The global batch is batch_per_rank * accumulate_steps * ranks."`
 	Accumulate      int     `toml:"accumulate_steps" default:"1" min:"1" max:"1048576" doc:"Micro-batches per optimizer step."`
 	DType           string  `toml:"dtype" default:"f32" oneof:"f32|bf16|f16" doc:"Type of activations and of the working copies of weights. Master weights, statistics, losses and reductions are always f32. bf16 halves activation memory on every processor, but is faster only on processors with bf16 instructions (AVX-512 BF16, AMX). Others compute in f32 and report so at startup. f16 is for accelerators; cpu does not have it, ref does (slowly). It needs loss scaling: see loss_scale."`

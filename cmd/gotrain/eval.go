@@ -84,5 +84,5 @@ func (f *recipeFlags) decode(text, path string) (*recipes.Recipe, error) {
 	if text == "" {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("%s holds no recipe\nhint: name one with --recipe", path))
 	}
-	return recipes.Decode(text, "recipe of "+path, f.all()...)
+	return counted(recipes.Decode(text, "recipe of "+path, f.all()...))
 }

@@ -38,7 +38,7 @@ func (f *recipeFlags) all() []string {
 
 // load reads the recipe with the overrides.
 func (f *recipeFlags) load(path string) (*recipes.Recipe, error) {
-	return recipes.Load(path, f.all()...)
+	return counted(recipes.Load(path, f.all()...))
 }
 
 // maxStdin is larger than any recipe.
@@ -56,7 +56,7 @@ func (f *recipeFlags) loadOr(path string, stdin io.Reader) (*recipes.Recipe, err
 	if err != nil {
 		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("standard input: %w", err))
 	}
-	return recipes.Decode(string(text), "stdin", f.all()...)
+	return counted(recipes.Decode(string(text), "stdin", f.all()...))
 }
 
 // warn prints settings that look like a mistake.

@@ -55,7 +55,7 @@ func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity
 
 // trainWork trains one rank according to the recipe.
 func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
-	if id.Source != launch.SourceSingle && id.Rank == 0 && id.World != r.Train.Ranks {
+	if id.Source != launch.SourceSingle && id.Rank == 0 && id.World != r.Train.Ranks && r.Chose("train.ranks") {
 		fmt.Fprintf(a.err, "%d ranks, set by %s; train.ranks = %d is ignored\n", id.World, id.Source, r.Train.Ranks)
 	}
 	term := telemetry.Stdout()

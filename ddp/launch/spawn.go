@@ -36,7 +36,7 @@ func (s *supervisor) start(done <-chan struct{}) error {
 }
 
 func (s *supervisor) spawnAll() error {
-	places := Share(allowed(os.Getpid()), s.Ranks)
+	places := ShareNear(allowed(os.Getpid()), s.Ranks, s.Node, nodeCPUs)
 	for i := range s.Ranks {
 		p := places[i]
 		p.Threads = max(1, min(p.Threads, runtime.GOMAXPROCS(0)/s.Ranks))

@@ -30,6 +30,8 @@ type Job struct {
 	JobID string        // common to all ranks; "" generates one
 	Grace time.Duration // from a stop request to the kill; 0 means DefaultGrace
 	NoPin bool          // do not bind each rank to its own cores
+	// Node tells the NUMA node of a rank's device: the rank gets cores of that node. nil: no device is nearer to some cores than to others.
+	Node func(rank int) (node int, ok bool)
 
 	Stdout, Stderr io.Writer // nil means those of this process
 	Result         bool      // standard output is the result: if it cannot be written, the job has failed, with ExitStorage. Otherwise lines are dropped
