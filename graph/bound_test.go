@@ -62,7 +62,8 @@ func TestBoundsAreThoseOfTheKernels(t *testing.T) {
 			}
 			err := m.Run()
 			at, found, outside := bounds[0].Outside(npu.I32, ints(0, 0, int32(v), 0))
-			if want := !(v >= 0 && v < int64(c.below)) && !slices.Contains(c.free, v) && !(v < 0 && bounds[0].Negative); outside != want || outside && (at != 2 || found != v) {
+			want := !(v >= 0 && v < int64(c.below)) && !slices.Contains(c.free, v) && !(v < 0 && bounds[0].Negative)
+			if outside != want || outside && (at != 2 || found != v) {
 				t.Errorf("%s: %d is outside: %t at %d", kind, v, outside, at)
 			}
 			if outside != (err != nil) {

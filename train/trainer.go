@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -200,26 +199,13 @@ func (t *Trainer) openDevice() (err error) {
 		return err
 	}
 	t.pinned.dev = t.dev
-	if err := computesIn(t.dev.Info(), t.cfg.Compute); err != nil {
-		return err
+	if err := t.dev.Info().Computes(t.cfg.Compute); err != nil {
+		return fmt.Errorf("train: %w", err)
 	}
 	if t.peak = t.cfg.PeakFLOPS; t.peak <= 0 {
 		t.peak = t.dev.Info().Peak[t.cfg.Compute]
 	}
 	return nil
-}
-
-// computesIn checks that a device has activations of a type.
-func computesIn(info npu.Info, t npu.DType) error {
-	if slices.Contains(info.Compute, t) {
-		return nil
-	}
-	have := make([]string, len(info.Compute))
-	for i, c := range info.Compute {
-		have[i] = c.String()
-	}
-	return launch.WithCode(launch.ExitUnavailable, fmt.Errorf("train: device %s (%s) does not compute in %v; it has %s\nhint: choose one of these as the dtype, "+
-		"or another device", info.Name, info.Detail, t, strings.Join(have, ", ")))
 }
 
 // openData makes the loaders and computes the length of the run.

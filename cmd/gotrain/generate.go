@@ -79,7 +79,7 @@ Tokens are sampled unless --temperature is 0; the same seed gives the same text.
 	fl.BoolVar(&f.noBOS, "no-bos", false, "do not put the begin-of-text token before a prompt")
 	fl.BoolVar(&f.noPrompt, "no-echo", false, "do not print the prompt")
 	fl.IntVar(&f.room, "room", 0, "tokens to reserve for a text, prompt included; 0: as many as requested, up to the model's context")
-	fl.StringVar(&f.dtype, "dtype", "f32", "type of weights and activations: f32, or bf16, which reads half as much memory per token")
+	fl.StringVar(&f.dtype, "dtype", "f32", "type of weights and activations: f32, or bf16 or f16, which read half as much memory per token")
 	fl.StringVar(&f.device, "device", "auto", "auto, cpu or ref")
 	fl.IntVar(&f.threads, "threads", 0, "compute threads; 0: all cores")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object per prompt, with the text, the tokens and the speed")
@@ -238,8 +238,8 @@ func (f *generateFlags) encode(t tokenizer.Tokenizer, texts []string) ([][]int32
 
 func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Generator, error) {
 	dtype, err := npu.ParseDType(f.dtype)
-	if err != nil || dtype != npu.F32 && dtype != npu.BF16 {
-		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype %s: f32 or bf16", f.dtype))
+	if err != nil || !slices.Contains([]npu.DType{npu.F32, npu.BF16, npu.F16}, dtype) {
+		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--dtype %s: f32, bf16 or f16", f.dtype))
 	}
 	if !slices.Contains([]string{"auto", "npu", "cpu", "ref"}, f.device) {
 		return nil, launch.WithCode(launch.ExitUsage, fmt.Errorf("--device %s: auto, npu, cpu or ref", f.device))

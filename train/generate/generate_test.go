@@ -13,7 +13,7 @@ import (
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/npu"
 	_ "github.com/gotrain/gotrain/npu/cpu"
-	_ "github.com/gotrain/gotrain/npu/ref"
+	"github.com/gotrain/gotrain/npu/ref"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
 	"github.com/gotrain/gotrain/train/generate"
 )
@@ -129,6 +129,27 @@ func TestBF16(t *testing.T) {
 	if got := write(t, g, generate.Sampling{}, 12, want[:1])[0]; !slices.Equal(got, want[1:13]) {
 		t.Errorf("got %v, want %v", got, want[1:13])
 	}
+}
+
+// f16 keeps more digits than bf16: the first sentences are the same, and a device that does not compute in it is named.
+func TestF16(t *testing.T) {
+	want := greedy(t)
+	g := open(t, generate.Options{Device: "ref", Threads: 1, Compute: npu.F16})
+	if got := write(t, g, generate.Sampling{}, 30, want[:1])[0]; !slices.Equal(got, want[1:31]) {
+		t.Errorf("got %v, want %v", got, want[1:31])
+	}
+	w, c := stories(t)
+	if _, err := generate.New(w, c, generate.Options{Device: "test-without-f16", Compute: npu.F16}); err == nil ||
+		!strings.Contains(err.Error(), "does not compute in f16; it has bf16, f32") {
+		t.Error(err)
+	}
+}
+
+func init() {
+	npu.Register("test-without-f16", -1, func(o npu.Options) (npu.Device, error) {
+		o.Compute = npu.Invalid
+		return ref.Open(o)
+	})
 }
 
 func TestLimits(t *testing.T) {

@@ -23,7 +23,7 @@ type Options struct {
 	Device  string            // device family; "": cpu if it can be opened, else ref with a warning
 	Threads int               // compute threads; 0: all cores of this process
 	Extra   map[string]string // options of the device
-	Compute npu.DType         // of activations and weights: F32 or BF16, which halves the memory traffic; F32
+	Compute npu.DType         // of activations and weights: F32, or BF16 or F16, which halve the memory traffic; F32
 	Texts   int               // texts generated at the same time; 1
 	Room    int               // maximum tokens of a text, prompt included; the model's context
 	Chunk   int               // tokens of each prompt to read at a time; 64
@@ -106,15 +106,21 @@ func (g *Generator) open(w Weights) (err error) {
 }
 
 func openDevice(o Options) (npu.Device, error) {
-	n := npu.Options{Threads: o.Threads, Extra: o.Extra}
+	n := npu.Options{Threads: o.Threads, Compute: o.Compute, Extra: o.Extra}
+	var dev npu.Device
+	var passed, err error
 	if o.Device != "" {
-		return npu.Open(o.Device, n)
-	}
-	dev, passed, err := npu.OpenBest(n)
-	if passed != nil {
+		dev, err = npu.Open(o.Device, n)
+	} else if dev, passed, err = npu.OpenBest(n); passed != nil && err == nil {
 		slog.Warn("computing on a slower device, because a better one cannot be opened", "device", dev.Info().Name, "reason", passed)
 	}
-	return dev, err
+	if err != nil {
+		return nil, err
+	}
+	if err := dev.Info().Computes(o.Compute); err != nil {
+		return nil, errors.Join(fmt.Errorf("generate: %w", err), dev.Close())
+	}
+	return dev, nil
 }
 
 func (g *Generator) alloc(n int64) (npu.Ptr, error) {
