@@ -17,7 +17,7 @@ const (
 
 // arena hands out pieces of large blocks of device memory. Small allocations share blocks; a large one has a block of its own.
 type arena struct {
-	get    func(bytes int64) (uintptr, error) // takes a block
+	get    func(bytes int64) (uintptr, error) // takes a block, aligned to anything
 	put    func(base uintptr) error
 	limit  int64 // bytes of all blocks together; 0: none
 	blocks []*block
@@ -27,9 +27,10 @@ type arena struct {
 
 // block is memory of the device with its free spans, in order.
 type block struct {
-	base uintptr
-	size int64
-	free []span
+	start uintptr // as the device gave it
+	base  uintptr // aligned
+	size  int64   // from base
+	free  []span
 }
 
 type span struct{ at, size int64 }
@@ -82,11 +83,11 @@ func (a *arena) grow(size int64) (*block, error) {
 		return nil, fmt.Errorf("%s of the %s that the option memory_mib allows are in use\nhint: raise memory_mib, or use a smaller batch",
 			amount.Bytes(a.used), amount.Bytes(a.limit))
 	}
-	base, err := a.get(size)
+	start, err := a.get(size + alignment)
 	if err != nil {
 		return nil, err
 	}
-	b := &block{base: base, size: size, free: []span{{0, size}}}
+	b := &block{start: start, base: (start + alignment - 1) / alignment * alignment, size: size, free: []span{{0, size}}}
 	a.blocks = append(a.blocks, b)
 	a.taken += size
 	return b, nil
@@ -125,7 +126,7 @@ func (a *arena) release(p piece) error {
 func (a *arena) drop(b *block) error {
 	a.blocks = slices.DeleteFunc(a.blocks, func(o *block) bool { return o == b })
 	a.taken -= b.size
-	return a.put(b.base)
+	return a.put(b.start)
 }
 
 // clear gives all blocks back, whether or not pieces are in use.

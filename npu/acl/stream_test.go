@@ -225,7 +225,7 @@ func TestProfile(t *testing.T) {
 // Copies of page-locked memory happen late; copies of Go's memory go through the ring, of any size.
 func TestCopies(t *testing.T) {
 	d, fake := open(t)
-	fake.Set("DELAY", "memcpy:2")
+	fake.Set("DELAY", "memcpy:0.3")
 	s := newStream(t, d, "s")
 	const n = stagingPiece*3 + 12345
 	src := make([]byte, n)

@@ -30,7 +30,7 @@ func FamilyOf(soc string) Family {
 	switch {
 	case strings.HasPrefix(s, "ascend910_93"):
 		return A3
-	case strings.HasPrefix(s, "ascend910b"):
+	case strings.HasPrefix(s, "ascend910b") && len(s) > len("ascend910b"): // the plain name is of the first generation
 		return A2
 	case strings.HasPrefix(s, "ascend950"), strings.HasPrefix(s, "ascend910_95"):
 		return A950
