@@ -84,8 +84,8 @@ func releases(name string) bool {
 // mayFail are functions whose failure has no consequence for the user.
 var mayFail = []string{"aclGetRecentErrMsg", "aclrtGetVersion"}
 
-// Every function that gotrain calls fails in turn, at its first, second and last call, with an ordinary and with a fatal code: an error names the function and the
-// code and gives a hint, nothing hangs, nothing is left behind.
+// Every function that gotrain calls fails in turn, at its first, second and last call, with an ordinary and with a fatal code: an error names the
+// function and the code and gives a hint, nothing hangs, nothing is left behind.
 func TestEveryCallFails(t *testing.T) {
 	fake := acltest.Use(t)
 	err, closing := workload()
