@@ -26,7 +26,7 @@ var builtins = map[string]struct {
 	"div": {
 		f:      func(x, y *graph.Node) (*graph.Node, error) { return gorgonia.HadamardDiv(x, y) },
 		kinds:  "binary",
-		values: map[string][]float64{"y": away("y", 6)},
+		values: map[string][]float64{"y": graphtest.Away("y", 6)},
 	},
 	"tanh":    {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Tanh(x) }, kinds: "unary"},
 	"sigmoid": {f: func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Sigmoid(x) }, kinds: "unary"},
@@ -36,17 +36,17 @@ var builtins = map[string]struct {
 	"log": {
 		f:      func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Log(x) },
 		kinds:  "unary",
-		values: map[string][]float64{"x": positive("x", 6)},
+		values: map[string][]float64{"x": graphtest.Positive("x", 6)},
 	},
 	"sqrt": {
 		f:      func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Sqrt(x) },
 		kinds:  "unary",
-		values: map[string][]float64{"x": positive("x", 6)},
+		values: map[string][]float64{"x": graphtest.Positive("x", 6)},
 	},
 	"rectify": {
 		f:      func(x, _ *graph.Node) (*graph.Node, error) { return gorgonia.Rectify(x) },
 		kinds:  "fill binary binary",
-		values: map[string][]float64{"x": away("x", 6)},
+		values: map[string][]float64{"x": graphtest.Away("x", 6)},
 	},
 	"matmul": {f: func(x, y *graph.Node) (*graph.Node, error) {
 		yt, err := gorgonia.Transpose(y, 1, 0)

@@ -21,21 +21,18 @@ func TestGradientsInF16(t *testing.T) {
 		if strings.HasPrefix(kind, "test_") {
 			continue
 		}
-		for i, c := range gradCases[kind] {
-			b := graph.New()
-			y := c.build(b)
-			b.Loss(b.Sum(b.Mul(y, b.Input("weights", npu.F32, b.Desc(y).Shape...))))
-			g, err := b.Lower()
+		for i, c := range graphtest.Models()[kind] {
+			g, err := c.Graph().Lower()
 			if err != nil {
-				t.Fatalf("%s %d %s: %v", kind, i, c.name, err)
+				t.Fatalf("%s %d %s: %v", kind, i, c.Name, err)
 			}
 			half, err := plan.Mixed(g, npu.F16)
 			if err != nil {
-				t.Fatalf("%s %d %s: %v", kind, i, c.name, err)
+				t.Fatalf("%s %d %s: %v", kind, i, c.Name, err)
 			}
 			exact, low := graphtest.NewF64(g), graphtest.New(half)
-			fill(t, exact, g, c.values, 1)
-			fill(t, low, half, c.values, scale)
+			fill(t, exact, g, c.Values, 1)
+			fill(t, low, half, c.Values, scale)
 			for _, p := range g.Trained {
 				name := g.Values[p.Param].Name
 				want, got, largest := exact.Grad(name), low.Grad(name), 0.0
@@ -44,7 +41,7 @@ func TestGradientsInF16(t *testing.T) {
 				}
 				for j := range want {
 					if d := math.Abs(got[j]/scale - want[j]); !(d <= bound*largest) {
-						t.Errorf("%s %d %s: gradient of %s[%d] is %g in f16, %g in f64: off by %.2g of the largest", kind, i, c.name, name, j, got[j]/scale, want[j], d/largest)
+						t.Errorf("%s %d %s: gradient of %s[%d] is %g in f16, %g in f64: off by %.2g of the largest", kind, i, c.Name, name, j, got[j]/scale, want[j], d/largest)
 						break
 					}
 				}

@@ -1,7 +1,6 @@
 package graph_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -11,253 +10,26 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// gradCase is one small graph: build gives a tensor of which a random weighting is summed to the loss.
-type gradCase struct {
-	name   string
-	build  func(b *graph.Builder) *graph.Node
-	values map[string][]float64
-}
-
 func param(b *graph.Builder, name string, shape ...int) *graph.Node {
 	return b.Param(name, shape, graph.Zeros())
 }
 
-// away keeps values off 0 by at least 0.1, for functions with a kink or a pole there.
-func away(name string, n int) []float64 {
-	v := graphtest.Random(name, n)
-	for i := range v {
-		v[i] += math.Copysign(0.1, v[i])
-	}
-	return v
-}
-
-func positive(name string, n int) []float64 {
-	v := away(name, n)
-	for i := range v {
-		v[i] = math.Abs(v[i])
-	}
-	return v
-}
-
-func apply(kind string, a npu.Attrs, shapes ...[]int) func(b *graph.Builder) *graph.Node {
-	return func(b *graph.Builder) *graph.Node {
-		var in []*graph.Node
-		for i, s := range shapes {
-			in = append(in, param(b, string(rune('p'+i)), s...))
-		}
-		return b.Apply(kind, a, in...)[0]
-	}
-}
-
-func convCases() []gradCase {
-	mk := func(name string, x, w []int, a npu.Attrs) gradCase {
-		shapes := [][]int{x, w}
-		if a["bias"] == true {
-			shapes = append(shapes, []int{w[0]})
-		}
-		return gradCase{name: name, build: apply(npu.Conv2D, a, shapes...)}
-	}
-	return []gradCase{
-		mk("plain", []int{2, 2, 4, 5}, []int{3, 2, 3, 2}, npu.Attrs{}),
-		mk(
-			"all",
-			[]int{1, 4, 6, 5},
-			[]int{4, 2, 3, 2},
-			npu.Attrs{"stride": []int{2, 1}, "pad": []int{1, 0, 2, 1}, "dilation": []int{1, 2}, "groups": 2, "bias": true},
-		),
-		mk("relu", []int{1, 2, 3, 3}, []int{2, 2, 2, 2}, npu.Attrs{"relu": true}),
-		mk("depthwise", []int{1, 3, 4, 4}, []int{3, 1, 3, 3}, npu.Attrs{"groups": 3, "pad": []int{1, 1, 1, 1}}),
-	}
-}
-
-func matmulCases() (cs []gradCase) {
-	for _, ta := range []bool{false, true} {
-		for _, tb := range []bool{false, true} {
-			for _, batch := range [][]int{{}, {2}, {2, 2}} {
-				a, b := []int{3, 4}, []int{4, 2}
-				if ta {
-					a = []int{4, 3}
-				}
-				if tb {
-					b = []int{2, 4}
-				}
-				at := npu.Attrs{"ta": ta, "tb": tb, "bias": true}
-				cs = append(
-					cs,
-					gradCase{name: npu.Op{Attrs: at}.String(), build: apply(npu.MatMul, at, append(batch, a...), append(batch, b...), []int{2})},
-				)
-			}
-		}
-	}
-	cs = append(cs, gradCase{name: "linear of rank 3", build: func(b *graph.Builder) *graph.Node {
-		return b.Linear(param(b, "x", 2, 3, 4), param(b, "w", 5, 4), param(b, "b", 5))
-	}})
-	return cs
-}
-
-func normCases(kind string) (cs []gradCase) {
-	for _, shape := range [][]int{{3, 2, 2, 2}, {4, 3}} {
-		for _, a := range []npu.Attrs{{}, {"relu": true}, {"add": true}, {"relu": true, "add": true}} {
-			a["eps"] = 1e-3
-			cs = append(
-				cs,
-				gradCase{
-					name:   npu.Op{Attrs: a}.String(),
-					values: map[string][]float64{"var": positive("var", shape[1])},
-					build: func(b *graph.Builder) *graph.Node {
-						c := npu.Shape{shape[1]}
-						in := []*graph.Node{
-							param(b, "x", shape...),
-							param(b, "gamma", c...),
-							param(b, "beta", c...),
-							b.State("mean", c, 0),
-							b.State("var", c, 1),
-						}
-						if a.Bool("add") {
-							in = append(in, param(b, "res", shape...))
-						}
-						return b.Apply(kind, a, in...)[0]
-					},
-				},
-			)
-		}
-	}
-	return cs
-}
-
-func unaryCases() (cs []gradCase) {
-	for _, fn := range []string{"neg", "exp", "log", "sqrt", "rsqrt", "square", "abs", "recip", "tanh", "sigmoid", "silu", "gelu", "affine"} {
-		a, v := npu.Attrs{"fn": fn}, away("p", 6)
-		if fn == "affine" {
-			a["alpha"], a["beta"] = 1.5, -0.25
-		}
-		if fn == "log" || fn == "sqrt" || fn == "rsqrt" {
-			v = positive("p", 6)
-		}
-		cs = append(cs, gradCase{fn, apply(npu.Unary, a, []int{2, 3}), map[string][]float64{"p": v}})
-	}
-	return cs
-}
-
-func binaryCases() (cs []gradCase) {
-	for _, fn := range []string{"add", "sub", "mul", "div", "max", "min"} {
-		for _, s := range [][2][]int{{{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{3, 1}, {2, 1, 4}}, {{}, {2, 2}}, {{2, 1, 3}, {1, 1}}} {
-			for _, relu := range []bool{false, true} {
-				n := int(npu.Shape(s[1]).Elems())
-				cs = append(cs, gradCase{fn, apply(npu.Binary, npu.Attrs{"fn": fn, "relu": relu}, s[0], s[1]), map[string][]float64{"q": away("q", n)}})
-			}
-		}
-	}
-	return cs
-}
-
-func reduceCases() (cs []gradCase) {
-	for _, fn := range []string{"sum", "mean", "max"} {
-		for _, axes := range [][]int{{0}, {1, 2}, {0, 2}, {0, 1, 2}, {}} {
-			for _, keep := range []bool{false, true} {
-				cs = append(cs, gradCase{name: fn, build: apply(npu.Reduce, npu.Attrs{"fn": fn, "axes": axes, "keep": keep}, []int{2, 3, 2})})
-			}
-		}
-	}
-	return cs
-}
-
-// labelled makes a case on logits [4 3] with labels, one of them ignored.
-func labelled(f func(b *graph.Builder, logits, labels *graph.Node) *graph.Node) gradCase {
-	return gradCase{
-		values: map[string][]float64{"labels": {2, 0, -7, 1}},
-		build: func(b *graph.Builder) *graph.Node {
-			return f(b, param(b, "logits", 4, 3), b.Input("labels", npu.I32, 4))
-		},
-	}
-}
-
-// gradCases has a row for each kind that has a gradient.
-var gradCases = map[string][]gradCase{
-	npu.Conv2D:         convCases(),
-	npu.MatMul:         matmulCases(),
-	npu.BatchNorm:      normCases(npu.BatchNorm),
-	npu.BatchNormInfer: normCases(npu.BatchNormInfer),
-	npu.Relu:           {{"", apply(npu.Relu, nil, []int{7}), map[string][]float64{"p": away("p", 7)}}},
-	npu.Unary:          unaryCases(),
-	npu.Binary:         binaryCases(),
-	npu.Reduce:         reduceCases(),
-	npu.BroadcastTo: {
-		{name: "axis", build: apply(npu.BroadcastTo, npu.Attrs{"shape": []int{2, 3, 2}}, []int{3, 1})},
-		{name: "scalar", build: apply(npu.BroadcastTo, npu.Attrs{"shape": []int{2, 2}}, []int{})},
-	},
-	npu.MaxPool: {
-		{
-			name: "",
-			build: apply(
-				npu.MaxPool,
-				npu.Attrs{"kernel": []int{3, 2}, "stride": []int{2, 1}, "pad": []int{1, 0, 1, 1}, "dilation": []int{1, 2}},
-				[]int{2, 2, 5, 5},
-			),
-		},
-	},
-	npu.AvgPool: {
-		{name: "", build: apply(npu.AvgPool, npu.Attrs{"kernel": []int{2, 3}, "stride": []int{1, 2}, "pad": []int{0, 1, 1, 1}}, []int{2, 2, 4, 5})},
-		{
-			name: "with padding",
-			build: apply(
-				npu.AvgPool,
-				npu.Attrs{"kernel": []int{3, 3}, "stride": []int{2, 2}, "pad": []int{1, 1, 1, 1}, "include_pad": true},
-				[]int{1, 2, 4, 4},
-			),
-		},
-	},
-	npu.GlobalAvgPool: {{name: "", build: apply(npu.GlobalAvgPool, nil, []int{2, 3, 2, 3})}},
-	npu.Softmax:       {{name: "", build: apply(npu.Softmax, nil, []int{2, 2, 4})}},
-	npu.LogSoftmax:    {{name: "", build: apply(npu.LogSoftmax, nil, []int{3, 4})}},
-	npu.CrossEntropy: {
-		labelled(func(b *graph.Builder, x, l *graph.Node) *graph.Node {
-			loss, _ := b.CrossEntropy(x, l, graph.IgnoreIndex(-7))
-			return loss
-		}),
-		labelled(func(b *graph.Builder, x, l *graph.Node) *graph.Node {
-			loss, count := b.CrossEntropy(x, l, graph.Smoothing(0.2), graph.IgnoreIndex(-7))
-			return b.Div(loss, count)
-		}),
-	},
-	npu.Embedding:          embeddingCases(),
-	npu.RMSNorm:            rmsNormCases(),
-	npu.Rope:               ropeCases(),
-	npu.Attention:          attentionCases(),
-	npu.SwiGLU:             swiGLUCases(),
-	npu.LinearCrossEntropy: linearCrossEntropyCases(),
-	npu.Dropout:            {{"", func(b *graph.Builder) *graph.Node { return b.Dropout(param(b, "x", 4, 5), 0.4) }, map[string][]float64{"seed": {42}}}},
-	npu.Transpose: {
-		{name: "", build: apply(npu.Transpose, npu.Attrs{"perm": []int{2, 0, 1}}, []int{2, 3, 4})},
-	},
-	npu.Concat:  {{name: "", build: apply(npu.Concat, npu.Attrs{"axis": 1}, []int{2, 1, 2}, []int{2, 3, 2}, []int{2, 2, 2})}},
-	npu.Slice:   {{name: "", build: apply(npu.Slice, npu.Attrs{"begin": []int{1, 0}, "end": []int{3, 2}}, []int{4, 3})}},
-	npu.Pad:     {{name: "", build: apply(npu.Pad, npu.Attrs{"before": []int{1, 0}, "after": []int{0, 2}}, []int{2, 3})}},
-	npu.Reshape: {{name: "", build: apply(npu.Reshape, npu.Attrs{"shape": []int{3, 2}}, []int{2, 3})}},
-	npu.Convert: {{name: "", build: func(b *graph.Builder) *graph.Node {
-		return b.Cast(b.Square(b.Cast(param(b, "x", 3), npu.F64)), npu.F32)
-	}}},
-}
-
 // TestGradients compares every kind's gradient rule with central differences. The bound 1e-7 is a hundred times what float64 and a step of 1e-5 leave.
 func TestGradients(t *testing.T) {
+	models := graphtest.Models()
 	for _, kind := range op.Names() {
 		if strings.HasPrefix(kind, "test_") {
 			continue // registered by other tests
 		}
 		k, _ := op.Lookup(kind)
-		cases := gradCases[kind]
+		cases := models[kind]
 		if (k.Grad != nil) != (len(cases) > 0) {
 			t.Errorf("%s: has a gradient rule: %t, rows in the table: %d", kind, k.Grad != nil, len(cases))
 		}
 		for i, c := range cases {
-			b := graph.New()
-			y := c.build(b)
-			w := b.Input("weights", npu.F32, b.Desc(y).Shape...)
-			b.Loss(b.Sum(b.Mul(y, w)))
-			g, err := b.Lower()
+			g, err := c.Graph().Lower()
 			if err != nil {
-				t.Errorf("%s %d %s: %v", kind, i, c.name, err)
+				t.Errorf("%s %d %s: %v", kind, i, c.Name, err)
 				continue
 			}
 			found := false
@@ -265,10 +37,10 @@ func TestGradients(t *testing.T) {
 				found = found || call.Kind == kind && !call.Back
 			}
 			if !found {
-				t.Errorf("%s %d %s: the graph has no such call", kind, i, c.name)
+				t.Errorf("%s %d %s: the graph has no such call", kind, i, c.Name)
 			}
-			if err := graphtest.CheckGrads(g, c.values, 1e-7); err != nil {
-				t.Errorf("%s %d %s: %v", kind, i, c.name, err)
+			if err := graphtest.CheckGrads(g, c.Values, 1e-7); err != nil {
+				t.Errorf("%s %d %s: %v", kind, i, c.Name, err)
 			}
 		}
 	}

@@ -28,9 +28,20 @@ func OnDevice(t testing.TB, family string, threads int, b *graph.Builder, o grap
 	if err != nil {
 		t.Skipf("no device %s: %v", family, err)
 	}
+	t.Cleanup(func() { // runs last
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return On(t, dev, b, o, values)
+}
+
+// On is OnDevice for a device that is open. It stays open.
+func On(t testing.TB, dev npu.Device, b *graph.Builder, o graph.Options, values func(name string) []float32) *Device {
+	t.Helper()
 	d := &Device{t: t}
 	check := d.check
-	t.Cleanup(func() { check(dev.Close()) }) // runs last
+	var err error
 	d.Prog, err = graph.Compile(b, dev, o)
 	check(err)
 	d.Stream, err = dev.NewStream("compute")
@@ -164,4 +175,18 @@ func (d *Device) States() map[string][]float32 {
 		out[s.Name] = d.get(d.Mem.States[i], s.Desc)
 	}
 	return out
+}
+
+// put64 fills an input of any type.
+func (d *Device) put64(name string, v []float64) {
+	d.t.Helper()
+	at, desc, ok := d.Prog.Input(name)
+	if !ok {
+		d.t.Fatalf("no input %q", name)
+	}
+	raw := make([]byte, desc.PlainBytes())
+	for i, x := range v {
+		d.check(encode(raw, i, x, desc.DType))
+	}
+	d.putRaw(at, desc, raw)
 }
