@@ -55,6 +55,17 @@ func RegisterTransport(name string, priority int, suits func(npu.Device) bool, o
 	slices.SortStableFunc(transports, func(a, b transport) int { return b.priority - a.priority })
 }
 
+// Transports lists the registered transports for device memory, that of highest priority first.
+func Transports() []string {
+	transportsMu.Lock()
+	defer transportsMu.Unlock()
+	var names []string
+	for _, t := range transports {
+		names = append(names, t.name)
+	}
+	return names
+}
+
 // ForDevice returns the data communicator for the memory of a device: the control communicator itself if the host can access that memory, or if there
 // is one rank; otherwise what the suitable transport of highest priority opens. An error of that transport is final: a slower one is not tried instead.
 // The caller closes the result only if it is not Control.

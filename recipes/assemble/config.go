@@ -100,7 +100,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 	if c.Threads == 0 {
 		c.Threads = rank.Threads
 	}
-	if c.Options, err = r.Train.Options(); err != nil {
+	if c.Options, c.Transport, err = options(r.Train); err != nil {
 		return c, launch.WithCode(launch.ExitRecipe, err)
 	}
 	if r.Train.Device != "auto" {

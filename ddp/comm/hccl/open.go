@@ -62,14 +62,14 @@ func (o *opening) run(ctx context.Context) (_ *Comm, err error) {
 	} {
 		if err := step.do(); err != nil {
 			c.discard()
-			return nil, fmt.Errorf("hccl: rank %d: %s: %w", c.rank, step.what, err)
+			return nil, fmt.Errorf("rank %d: %s: %w", c.rank, step.what, err)
 		}
 	}
 	c.wg.Add(1)
 	go c.completer()
 	if err := o.first(); err != nil {
 		c.Close()
-		return nil, fmt.Errorf("hccl: rank %d: the first reduction, which builds the links: %w", c.rank, err)
+		return nil, fmt.Errorf("rank %d: the first reduction, which builds the links: %w", c.rank, err)
 	}
 	return c, nil
 }
