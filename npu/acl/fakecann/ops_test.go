@@ -306,7 +306,7 @@ func (d *driver) call(t *testing.T, c *opCase, seed int) answer {
 			fmt.Fprintf(&tensors, " %d", v)
 		}
 		if alias == -1 {
-			fmt.Fprintf(&tensors, " %s", hex.EncodeToString(a.encode()))
+			fmt.Fprintf(&tensors, " %s", hex.EncodeToString(a.encode())) // no text for an empty storage
 		}
 		tensors.WriteString("\n")
 		all = append(all, a)

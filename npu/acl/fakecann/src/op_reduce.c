@@ -38,6 +38,11 @@ static void axes_check(ck *k, const ft *x, int i, const char *name, bool keep, c
 	ck_shape(k, y, "out", l.nd, l.dims);
 }
 
+// full refuses to look for the largest of nothing.
+static void full(ck *k, const ft *x, const ft *y) {
+	if (!k->rc && ft_numel(x) == 0 && ft_numel(y) > 0) ck_fail(k, ACLNN_PARAM, "self is empty: nothing in it is the largest.");
+}
+
 // line_sum adds a line; where the order is open, sixteen parts in any order.
 static double line_sum(const fcall *c, uint64_t salt, const double *v, int64_t n) {
 	double part[16] = {0};
@@ -86,6 +91,7 @@ static int Amax_check(const fcall *c, char *err, size_t n) {
 	ft *x = ck_t(&k, 0, "self", D_MOST), *y = ck_t(&k, 3, "out", D_MOST);
 	axes_check(&k, x, 1, "dim", c->a[2].i, y);
 	ck_alike(&k, x, "self", y, "out");
+	full(&k, x, y);
 	return k.rc;
 }
 
@@ -132,6 +138,7 @@ static int MaxDim_check(const fcall *c, char *err, size_t n) {
 	dim_check(&k, x, c->a[1].i, c->a[2].i, y, "out");
 	dim_check(&k, x, c->a[1].i, c->a[2].i, idx, "indices");
 	ck_alike(&k, x, "self", y, "out");
+	full(&k, x, y);
 	return k.rc;
 }
 static int MaxDim_run(const fcall *c) {
@@ -145,6 +152,7 @@ static int ArgMax_check(const fcall *c, char *err, size_t n) {
 	CK(k);
 	ft *x = ck_t(&k, 0, "self", D_FLOAT | D_INT), *y = ck_t(&k, 3, "out", D_INDEX);
 	dim_check(&k, x, c->a[1].i, c->a[2].i, y, "out");
+	full(&k, x, y);
 	return k.rc;
 }
 static int ArgMax_run(const fcall *c) {
@@ -229,6 +237,7 @@ static int LogSumExp_check(const fcall *c, char *err, size_t n) {
 	ft *x = ck_t(&k, 0, "self", D_FLOAT), *y = ck_t(&k, 3, "out", D_FLOAT);
 	axes_check(&k, x, 1, "dim", c->a[2].i, y);
 	ck_alike(&k, x, "self", y, "out");
+	full(&k, x, y);
 	return k.rc;
 }
 static int LogSumExp_run(const fcall *c) {

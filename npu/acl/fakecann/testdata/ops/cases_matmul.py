@@ -27,3 +27,6 @@ for d in FLOATS:
 # HF32: operands keep 12 bits of mantissa.
 a = torch.tensor([[1 + 2.0 ** -14]])
 case("Mm", T(a), T(a), O(torch.ones(1, 1), tol=1e-7), i(1))
+
+case("Mm", T(torch.zeros(0, 3)), T(rnd(3, 2)), O(torch.zeros(0, 2)), i(0), views=False)
+case("Mm", T(torch.zeros(2, 0)), T(torch.zeros(0, 4)), O(torch.zeros(2, 4)), i(0), views=False)

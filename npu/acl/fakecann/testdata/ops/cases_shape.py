@@ -28,3 +28,9 @@ case("InplaceCopy", IO(torch.zeros(4, 2, 3), x.float().expand(4, 2, 3)), T(x))
 case("InplaceCopy", IO(torch.zeros(4, 2, 3), x[:, :1].float().expand(4, 2, 3)), T(x[:, :1]))
 case("Arange", S(1), S(4), S(0.5), O(torch.arange(1, 4, 0.5)))
 case("Arange", S(0, "i64"), S(7, "i64"), S(2, "i64"), O(torch.arange(0, 7, 2)))
+
+# Empty tensors are no work.
+e = torch.zeros(0, 3)
+case("InplaceCopy", IO(e, e), T(e), views=False)
+case("Cat", L(T(e), T(rnd(2, 3) * 0 + 1)), i(0), O(torch.ones(2, 3)), views=False)
+case("Stack", L(T(e), T(e)), i(0), O(torch.zeros(2, 0, 3)), views=False)

@@ -102,3 +102,9 @@ for d in FLOATS:
         y.backward(D(dy))
         case("AdaptiveAvgPool2d", T(x, "nchw"), I(*size), O(y, d, "nchw"))
         case("AdaptiveAvgPool2dBackward", T(dy, "nchw"), T(x, "nchw"), O(z.grad, d, "nchw"))
+
+# One value per channel: A2 has 0 for the unbiased variance, 950 NaN.
+x, one = rnd(1, 3), torch.ones(3)
+for soc, var in ((1, 0.9 * one), (3, one * math.nan)):
+    saved = one * 0 if soc == 1 else one / math.sqrt(1e-5)
+    case("BatchNorm", T(x), N, T(one), IO(one, 0.9 * one + 0.1 * x[0]), IO(one, var), i(1), f(0.1), f(1e-5), O(x * 0 + 1), O(x[0]), O(saved), soc=soc)
