@@ -41,6 +41,10 @@ func (s stories) ids(t *testing.T, name string) []int32 {
 	t.Helper()
 	raw, err := s.reference.Bytes(name)
 	must(t, err)
+	return int32s(raw)
+}
+
+func int32s(raw []byte) []int32 {
 	v := make([]int32, len(raw)/4)
 	for i := range v {
 		v[i] = int32(binary.LittleEndian.Uint32(raw[4*i:]))
