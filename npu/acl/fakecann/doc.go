@@ -20,6 +20,9 @@
 // Executors: one use, unless they were made repeatable on the same thread, directly after the first phase. Tensors must outlive a repeatable one.
 // Workspaces are checked for size, alignment and owner, and poisoned after each kernel.
 //
+// Order: two tasks on different streams that touch the same memory need an event or a synchronisation between them. This is judged from what was asked
+// for, not from what happened to run first. Graphs are not looked at.
+//
 // What a program may never do, whatever code it got for it, is a violation: it is printed with the function's name and counted in the statistics.
 // Tests assert zero.
 //
@@ -56,7 +59,7 @@
 //	FAKE_CANN_INLINE      1: tasks run in the caller's thread, for stack traces
 //	FAKE_CANN_STATS       file to which the statistics are written at exit, as JSON; %p in it is the process id
 //	FAKE_CANN_ABORT       1: a violation aborts the process
-//	FAKE_CANN_ORDER       1: two tasks on different streams that touch the same memory, one of them writing, with no event or synchronisation between them
+//	FAKE_CANN_ORDER       1 (default), 0: two tasks on different streams that touch the same memory, one of them writing, with no event or synchronisation between them
 //	                      are a violation, whatever ran first; so is freeing memory of which nothing says that it is no longer used
 //	FAKE_CANN_SEED        seed of the order of sums that are not deterministic; default: another one in each process
 //	FAKE_CANN_INFNAN      0: the device has no INF/NAN mode

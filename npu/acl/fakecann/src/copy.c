@@ -76,8 +76,8 @@ static int32_t checked(void *to, uint64_t max, const void *from, uint64_t bytes)
 // sync_task runs a task in the caller's thread, as the synchronous functions do: they do not wait for streams. Lock held.
 static int32_t sync_task(fk_context *c, fk_task *t) {
 	const copy *m = (copy *)t;
-	fk_order_host_access(c->device, t->name, m->to, m->bytes, true);
-	if (!m->fill) fk_order_host_access(c->device, t->name, m->from, m->bytes, false);
+	fk_order_host_access(t->name, m->to, m->bytes, true);
+	if (!m->fill) fk_order_host_access(t->name, m->from, m->bytes, false);
 	t->stream = c->stream;
 	t->inject = fk_late();
 	fk_release();

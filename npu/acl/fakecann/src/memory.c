@@ -196,9 +196,9 @@ static void shrink(void) {
 	}
 }
 
-static void put_away(fk_block *b, int device) {
+static void put_away(fk_block *b, bool checked) {
 	guard(b);
-	fk_order_free(b, device);
+	fk_order_free(b, checked);
 	cover(b->mem, b->bytes, FREED, b->bytes >= LARGE);
 	b->was = b->place;
 	b->place = FK_FREED;
@@ -266,7 +266,7 @@ int32_t f_aclrtMallocHost(void *out, uint64_t bytes) {
 	return code;
 }
 
-static int32_t give_back(void *p, enum fk_place place, const char *what, int here) {
+static int32_t give_back(void *p, enum fk_place place, const char *what, bool checked) {
 	fk_block *b = p ? fk_find(p) : NULL;
 	if (!p) return fk_violation(107000, "the address is null");
 	if (b && b->place == FK_FREED) return fk_violation(107000, "%p was freed before", p);
@@ -279,7 +279,7 @@ static int32_t give_back(void *p, enum fk_place place, const char *what, int her
 		fk_count.host_blocks--;
 		fk_count.host_bytes -= (int64_t)b->bytes;
 	}
-	put_away(b, here);
+	put_away(b, checked);
 	return 0;
 }
 
@@ -288,7 +288,7 @@ static int32_t give_back_here(void *p, enum fk_place place, const char *what) {
 	fk_acquire();
 	fk_context *c = fk_need(&code); // memory of a dead context can be freed, too
 	if (c) {
-		code = give_back(p, place, what, c->dead ? -1 : c->device);
+		code = give_back(p, place, what, !c->dead);
 		if (!code && c->dead) code = fk_error(c->dead, "%s", c->why);
 	}
 	fk_release();

@@ -2,9 +2,8 @@
 // between them.
 // This is decided when tasks are enqueued, from what the program asked for, not from what happened to run first: so it is the same in every run.
 //
-// Each stream has a clock that counts its tasks and holds the latest count that it knows of every other stream. The host has one for each device: its
-// threads are
-// taken to be ordered among themselves. Tasks of graphs are not looked at.
+// Each stream has a clock that counts its tasks and holds the latest count that it knows of every other stream. The host has one: its threads are taken to be
+// ordered among themselves. Tasks of graphs are not looked at.
 #include "rt.h"
 
 struct fk_access {
@@ -12,11 +11,11 @@ struct fk_access {
 	uint64_t tick;
 	int stream;
 	bool write;
-	char name[40];
+	const char *name; // of a task: a constant
 };
 
-static fk_clock hosts[FK_DEVICES];
-static int host_ids[FK_DEVICES];
+static fk_clock host; // of all threads of the program
+static const int host_id = 0;
 static int ids;
 
 int fk_order_id(void) { return ++ids; }
@@ -48,14 +47,9 @@ void fk_clock_free(fk_clock *c) {
 	*c = (fk_clock){0, NULL};
 }
 
-static fk_clock *host(int device) {
-	if (!host_ids[device]) host_ids[device] = fk_order_id();
-	return &hosts[device];
-}
-
 void fk_order_begin(fk_stream *s) {
 	if (!fk_sw.order || s->capture) return;
-	join(&s->clock, host(s->ctx->device));
+	join(&s->clock, &host);
 	tick(&s->clock, s->id);
 }
 
@@ -73,11 +67,11 @@ void fk_order_wait(fk_stream *s, const fk_event *e) {
 }
 
 void fk_order_host_event(const fk_event *e) {
-	if (fk_sw.order) join(host(e->ctx->device), &e->clock);
+	if (fk_sw.order) join(&host, &e->clock);
 }
 
 void fk_order_host_stream(const fk_stream *s) {
-	if (fk_sw.order) join(host(s->ctx->device), &s->clock);
+	if (fk_sw.order) join(&host, &s->clock);
 }
 
 // conflict tells of two accesses that nothing orders.
@@ -113,8 +107,7 @@ static void look(const fk_clock *c, fk_block *b, const fk_access *a) {
 static void access_of(const fk_clock *c, int id, const char *name, const void *p, int64_t bytes, bool write) {
 	fk_block *b = bytes > 0 ? fk_find(p) : NULL;
 	if (!b || b->place == FK_FREED) return; // the task itself will say so
-	fk_access a = {(uintptr_t)p, (uintptr_t)p + (uint64_t)bytes, get(c, id), id, write, ""};
-	snprintf(a.name, sizeof a.name, "%s", name);
+	fk_access a = {(uintptr_t)p, (uintptr_t)p + (uint64_t)bytes, get(c, id), id, write, name};
 	look(c, b, &a);
 }
 
@@ -122,11 +115,10 @@ void fk_order_access(fk_stream *s, const char *name, const void *p, int64_t byte
 	if (fk_sw.order && !s->capture) access_of(&s->clock, s->id, name, p, bytes, write);
 }
 
-void fk_order_host_access(int device, const char *name, const void *p, int64_t bytes, bool write) {
+void fk_order_host_access(const char *name, const void *p, int64_t bytes, bool write) {
 	if (!fk_sw.order) return;
-	fk_clock *h = host(device);
-	tick(h, host_ids[device]);
-	access_of(h, host_ids[device], name, p, bytes, write);
+	tick(&host, host_id);
+	access_of(&host, host_id, name, p, bytes, write);
 }
 
 void fk_order_tensor(fk_stream *s, const char *name, const ft *t, bool write) {
@@ -137,10 +129,10 @@ void fk_order_tensor(fk_stream *s, const char *name, const ft *t, bool write) {
 }
 
 // fk_order_free checks that the host knows that all tasks that touch a block have ended.
-void fk_order_free(fk_block *b, int device) {
+void fk_order_free(fk_block *b, bool checked) {
 	for (int i = 0; fk_sw.order && i < b->accesses_n; i++) {
 		const fk_access *o = &b->accesses[i];
-		if (device >= 0 && get(host(device), o->stream) < o->tick) {
+		if (checked && get(&host, o->stream) < o->tick) {
 			fk_violation(0, "the block of %zu bytes is freed, and nothing says that %s, which %s it, has ended", b->bytes, o->name, o->write ? "writes" : "reads");
 			break;
 		}

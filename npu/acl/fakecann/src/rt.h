@@ -212,8 +212,8 @@ void fk_order_host_event(const fk_event *e); // the host knows that it is comple
 void fk_order_host_stream(const fk_stream *s);
 void fk_order_access(fk_stream *s, const char *name, const void *p, int64_t bytes, bool write);
 void fk_order_tensor(fk_stream *s, const char *name, const ft *t, bool write);
-void fk_order_host_access(int device, const char *name, const void *p, int64_t bytes, bool write);
-void fk_order_free(fk_block *b, int device); // device < 0: as if the host knew all
+void fk_order_host_access(const char *name, const void *p, int64_t bytes, bool write);
+void fk_order_free(fk_block *b, bool checked);
 
 // ---- objects.c, executor.c ----
 typedef struct fk_held { // begins every object of nnopbase

@@ -1,7 +1,8 @@
 // The switches FAKE_CANN_*: read when the library is loaded, changed by fakeSet.
 #include "rt.h"
 
-fk_switches fk_sw = {.version = 81, .soc = SOC_A2, .soc_name = "Ascend910B3", .devices = 8, .memory = 4096LL << 20, .infnan = true, .destroy_waits = true,
+fk_switches fk_sw = {.version = 81, .soc = SOC_A2, .soc_name = "Ascend910B3", .devices = 8, .memory = 4096LL << 20, .infnan = true, .order = true,
+	.destroy_waits = true,
 	.time_scale = 1, .util = 37};
 
 typedef struct delay {
@@ -165,7 +166,8 @@ FK_SHARED bool fakeSet(const char *name, const char *value) {
 }
 
 __attribute__((constructor)) static void read_environment(void) {
-	static const char *const names[] = {"SOC", "DEVICES", "MEMORY_MIB", "DELAY", "JITTER", "INJECT", "INLINE", "STATS", "ABORT", "ORDER", "SEED", "INFNAN", "TIME_SCALE",
+	static const char *const names[] = {"SOC", "DEVICES", "MEMORY_MIB", "DELAY", "JITTER", "INJECT", "INLINE", "STATS", "ABORT", "ORDER", "SEED", "INFNAN",
+		"TIME_SCALE",
 		"TWO_RANKS", "DESTROY", "UTIL", "DCMI"};
 	fk_sw.seed = (uint64_t)fk_now() * 2654435761u;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
