@@ -89,10 +89,10 @@ static int BatchNorm_run(const fcall *c) {
 			keep[ch] = mean;
 			keep[s.c + ch] = saved(c, var, eps);
 		}
-		float scale = (float)(w[ch] / sqrt(var + eps)), shift = (float)(b[ch] - mean * (w[ch] / sqrt(var + eps)));
+		const float scale = (float)(w[ch] / sqrt(var + eps)), mu = (float)mean, shift = b[ch];
 		for (int64_t i = 0; i < s.n; i++) {
 			float *row = px + (i * s.c + ch) * s.p;
-			for (int64_t j = 0; j < s.p; j++) row[j] = row[j] * scale + shift;
+			for (int64_t j = 0; j < s.p; j++) row[j] = (row[j] - mu) * scale + shift;
 		}
 	}
 	unpack_f(c->a[8].t, px);
