@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -49,7 +48,7 @@ func (t *Trainer) openTransport(ctx context.Context) (err error) {
 		return nil
 	}
 	err = fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)
-	if errors.Is(err, context.DeadlineExceeded) { // code 124 by itself
+	if launch.ExitCode(err) != launch.ExitTraining { // a deadline, or wrong settings
 		return err
 	}
 	return launch.WithCode(launch.ExitUnavailable, err)

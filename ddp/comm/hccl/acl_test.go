@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -213,3 +214,42 @@ func (m *machine) overlap(ctx context.Context, c *Comm, d npu.Device) error {
 	}
 	return errors.Join(compute.Close(), update.Close(), ready.Close(), out.Free(), bucket.Ptr.Buf.Free())
 }
+
+// The other version of CANN, the other generation of devices, and sums in no fixed order.
+func TestOtherModes(t *testing.T) {
+	if os.Getenv(envMode) == "" {
+		for _, env := range [][]string{{"9.0"}, {"8.1", "FAKE_CANN_SOC=A3"}, {"8.1", envLoose + "=1"}} {
+			acltest.Again(t, env[0], "TestOtherModes", append(env[1:], envMode+"=1")...)
+		}
+		return
+	}
+	acltest.Use(t)
+	loose := os.Getenv(envLoose) != ""
+	options := map[string]string{"hccl_buffer_mb": "4"}
+	if loose {
+		options["deterministic"] = "false"
+	}
+	m := onFake(t, 3, options).must()
+	errs := make([]error, len(m.ranks))
+	var wg sync.WaitGroup
+	for r, c := range m.ranks {
+		wg.Go(func() {
+			tr := commtest.Transport{Device: func(comm.Communicator) npu.Device { return m.devices[r] }, Supports: Supports, Loose: loose}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			errs[r] = tr.Worker(ctx, c)
+		})
+	}
+	wg.Wait()
+	for r, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	m.close()
+}
+
+const (
+	envMode  = "GOTRAIN_TEST_HCCL_MODE"
+	envLoose = "GOTRAIN_TEST_HCCL_LOOSE"
+)

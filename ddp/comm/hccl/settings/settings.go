@@ -61,6 +61,14 @@ func (p *Problem) Error() string {
 	return s
 }
 
+// ExitCode is the exit code of a program that ends because of the problem, as ddp/launch documents it: that of a wrong environment, or of a wrong recipe.
+func (p *Problem) ExitCode() int {
+	if strings.HasPrefix(p.Subject, "HCCL_") {
+		return 64
+	}
+	return 78
+}
+
 // reader collects lines and problems.
 type reader struct {
 	Input

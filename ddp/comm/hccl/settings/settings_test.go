@@ -165,8 +165,12 @@ func TestWrong(t *testing.T) {
 			}
 			text = rest
 		}
-		if p := (*Problem)(nil); !errors.As(err, &p) || p.Subject == "" {
-			t.Errorf("%v: no *Problem", err)
+		code := 78
+		if strings.HasPrefix(err.Error(), "hccl: HCCL_") {
+			code = 64
+		}
+		if p := (*Problem)(nil); !errors.As(err, &p) || p.Subject == "" || p.ExitCode() != code {
+			t.Errorf("%v: %+v, want exit code %d", err, p, code)
 		}
 	}
 }
