@@ -54,6 +54,18 @@ func TestDevicesOfAMachine(t *testing.T) {
 	}
 }
 
+func FuzzVisible(f *testing.F) {
+	for _, s := range []string{"0,1", "1,0", "", ",", "-1", "+1", "00", "99999999999999999999", "0,1\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		l, err := visible(list)
+		if err == nil && (len(l) == 0 || !slices.IsSorted(l) || l[0] < 0) {
+			t.Errorf("%q gives %v", list, l)
+		}
+	})
+}
+
 func pci(f fstest.MapFS, at, vendor, class, node string) {
 	base := "sys/bus/pci/devices/" + at + "/"
 	f[base+"vendor"] = &fstest.MapFile{Data: []byte(vendor + "\n")}

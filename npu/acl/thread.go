@@ -231,8 +231,13 @@ func (t *thread) end() {
 func (t *thread) note(err error) {
 	var e *cann.Error
 	var late *lateError
-	if errors.As(err, &e) && e.Fatal || errors.As(err, &late) {
+	switch {
+	case errors.As(err, &late):
 		t.die(err)
+	case errors.As(err, &e) && e.Fatal && t.debug:
+		t.die(err)
+	case errors.As(err, &e) && e.Fatal:
+		t.die(t.late(err)) // a call may fail because of what ran before it
 	}
 }
 
@@ -240,14 +245,9 @@ func (t *thread) note(err error) {
 func (t *thread) die(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.dead != nil {
-		return
+	if t.dead == nil {
+		t.dead = &deadError{fmt.Errorf("%s is lost: %w", t.name, cause)}
 	}
-	var late *lateError
-	if !errors.As(cause, &late) && !t.debug {
-		cause = t.late(cause) // a call may fail because of what ran before it
-	}
-	t.dead = &deadError{fmt.Errorf("%s is lost: %w", t.name, cause)}
 }
 
 // bury ends what waits for a dead device.

@@ -28,6 +28,7 @@ import (
 type Lib struct {
 	c       *C.gt_cann
 	dir     string // of the libraries; "" if the dynamic linker does not tell
+	only    bool   // the user named the folder: no library may come from elsewhere
 	version Version
 	ops     map[string]int // index of each operator
 	paths   []string       // the libraries loaded
@@ -160,6 +161,7 @@ func where(p unsafe.Pointer) string {
 
 // fill resolves the symbols of runtime, base and operators.
 func (l *Lib) fill(runtime unsafe.Pointer, r root) error {
+	l.only = r.why == EnvHome
 	l.resolve(runtime, C.GT_RT_FIRST, C.GT_RT_COUNT)
 	if at := where(l.c.fn[0]); strings.Contains(at, "/") {
 		l.dir = filepath.Dir(at)
@@ -173,7 +175,7 @@ func (l *Lib) fill(runtime unsafe.Pointer, r root) error {
 	}
 	l.resolve(base, C.GT_BASE_FIRST, C.GT_BASE_COUNT)
 	libs := opLibraries(l.dir)
-	if len(libs) == 0 {
+	if len(libs) == 0 && !l.only {
 		libs = []string{"libopapi.so"} // by the dynamic linker, which looks in more folders
 	}
 	var errs []error
@@ -215,6 +217,12 @@ func (l *Lib) beside(name string) (unsafe.Pointer, error) {
 			return h, nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", file, err))
+	}
+	if l.only {
+		if len(errs) == 0 {
+			errs = append(errs, fmt.Errorf("%s is not in %s", name, l.dir))
+		}
+		return nil, errors.Join(errs...)
 	}
 	h, err := dlopen(name)
 	if err == nil {
