@@ -57,10 +57,12 @@
 //	                      trailing "@" (function:n:code@) lets the call succeed and its task on the stream fail, which shows at the next synchronisation.
 //	                      A function that returns a pointer returns NULL
 //	FAKE_CANN_INLINE      1: tasks run in the caller's thread, for stack traces
-//	FAKE_CANN_STATS       file to which the statistics are written at exit, as JSON; %p in it is the process id
+//	FAKE_CANN_STATS       file to which the statistics are written as JSON, when a device is reset, after each violation and at exit; %p in it is
+//	                      the process id
 //	FAKE_CANN_ABORT       1: a violation aborts the process
-//	FAKE_CANN_ORDER       1 (default), 0: two tasks on different streams that touch the same memory, one of them writing, with no event or synchronisation between them
-//	                      are a violation, whatever ran first; so is freeing memory of which nothing says that it is no longer used
+//	FAKE_CANN_ORDER       1 (default), 0: two tasks on different streams that touch the same memory, one of them writing, with no event or
+//	                      synchronisation between them are a violation, whatever ran first; so is freeing memory of which nothing says that it is no
+//	                      longer used. It costs time: switch it off to measure
 //	FAKE_CANN_SEED        seed of the order of sums that are not deterministic; default: another one in each process
 //	FAKE_CANN_INFNAN      0: the device has no INF/NAN mode
 //	FAKE_CANN_TIME_SCALE  HCCL_CONNECT_TIMEOUT and HCCL_EXEC_TIMEOUT are multiplied by it; 0.001 turns seconds into milliseconds
