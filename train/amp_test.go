@@ -73,14 +73,19 @@ func TestScalingAsPyTorch(t *testing.T) {
 		t.Fatal(err)
 	}
 	const bound = 4 * 5e-4
-	for _, ranks := range []int{1, 2} {
+	for _, c := range []struct {
+		ranks  int
+		memory string
+	}{{1, "host"}, {2, "host"}, {1, "strict"}, {2, "strict"}} {
+		ranks := c.ranks
 		dir := t.TempDir()
 		got, _, errs := recorded(t, ranks, []Option{WithModel(mlp), WithData(&want, want.Batch/ranks), WithSteps(len(want.Steps)), WithLR(want.AdamW.LR),
-			WithOptimizer(optim.Default(optim.AdamW, want.AdamW.Decay)), WithDevice("ref", 1), WithCheckpoints(dir, 0), func(c *Config) {
+			WithOptimizer(optim.Default(optim.AdamW, want.AdamW.Decay)), WithDevice("ref", 1), WithCheckpoints(dir, 0), func(cfg *Config) {
 				s := optim.DefaultScaler()
 				s.Init, s.Growth, s.Backoff, s.Interval = want.Scaler.Init, want.Scaler.Growth, want.Scaler.Backoff, want.Scaler.Interval
-				c.Compute, c.Scaler, c.NoShuffle = npu.F16, &s, true
-				c.InitFrom, c.Weights = "amp.json", func(string) (Weights, error) { return start{want.Start}, nil }
+				cfg.Compute, cfg.Scaler, cfg.NoShuffle = npu.F16, &s, true
+				cfg.Options = map[string]string{"memory": c.memory} // strict: the host cannot reach the device's memory
+				cfg.InitFrom, cfg.Weights = "amp.json", func(string) (Weights, error) { return start{want.Start}, nil }
 			}}, nil)
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
