@@ -40,8 +40,8 @@ func (r *requests) take(s os.Signal, now time.Time) int {
 }
 
 // untilStopped runs do, and stops it on signals. do passes what to stop to running once it exists; until then a signal cancels the context of do, and resumes
-// says whether the same command then continues from a checkpoint. A second request abandons the work under way; a third ends the process as if the signal had no handler.
-// The end of the launcher that started this rank counts as a request.
+// says whether the same command then continues from a checkpoint. A second request abandons the work under way; a third ends the process as if the signal
+// had no handler. The end of the launcher that started this rank counts as a request.
 func untilStopped(ctx context.Context, id launch.Identity, resumes func() bool, do func(ctx context.Context, running func(stoppable)) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -19,7 +19,8 @@ func underShell(t *testing.T, role string, grace time.Duration) (out string, err
 	ended := make(chan error, 1)
 	go func() {
 		ended <- Supervise(ctx, Job{
-			Argv: []string{"sh", "-c", `"$0"; exit $?`, os.Args[0]}, Ranks: 2, Env: append(os.Environ(), "GOTRAIN_TEST_ROLE="+role), Stdout: &o, Stderr: &o, Grace: grace,
+			Argv: []string{"sh", "-c", `"$0"; exit $?`, os.Args[0]}, Ranks: 2, Stdout: &o, Stderr: &o, Grace: grace,
+			Env: append(os.Environ(), "GOTRAIN_TEST_ROLE="+role),
 		})
 	}()
 	o.waitFor(t, "ready", 2)
