@@ -26,6 +26,7 @@
 //
 // # Devices
 //
+// Package npu/kind is the table of what is known of each kind; npu/nputest is the suite that the kernels of every device pass.
 // npu/ref is plain Go with float64 accumulation, the oracle of every kernel test. npu/cpu is the host with oneDNN and C kernels. A device
 // registers its family name in init.
 package npu

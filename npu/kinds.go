@@ -10,7 +10,7 @@ package npu
 // own. Labels, ids and positions out of range are an error, but a device that cannot look (Info.Unchecked) leaves the result undefined; it must
 // not touch memory of others.
 //
-// Aliasing: "inplace a→y" means output y may be bound to the place of input a.
+// Aliasing: "inplace a→y" means output y may be bound to the place of input a. Package npu/kind has the same as data, and which outputs may be nil.
 const (
 	// Conv2D: x act[N C H W], w act[O C/g KH KW], (b f32[O] if bias) → y act[N O OH OW].
 	// Attrs: stride []int{h,w}, pad []int{top,left,bottom,right}, dilation []int{h,w}, groups int, bias bool, relu bool (applied last).

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 func init() { npu.Register("ref", 0, Open) }
@@ -158,6 +159,9 @@ func (k *kernel) Bind(args []npu.Ptr, _ npu.Ptr) (npu.Launch, error) {
 		if p.IsNil() {
 			if i < len(k.op.In) {
 				return nil, fmt.Errorf("ref: %s: bind: input %d, %s, is nil", k.op.Kind, i, d)
+			}
+			if out := i - len(k.op.In); out == 0 || !kind.Of(k.op.Kind).MayBeNil(k.op.Attrs, out) {
+				return nil, fmt.Errorf("ref: %s: bind: output %d, %s, is nil, but the kind does not allow to leave it out", k.op.Kind, out, d)
 			}
 			continue
 		}

@@ -161,7 +161,8 @@ func TestBadRequests(t *testing.T) {
 	_, e6 := l.Kernel().Bind([]npu.Ptr{{}, {Buf: b}}, npu.Ptr{})
 	_, e7 := l.Kernel().Bind([]npu.Ptr{{Buf: b, Off: 4}, {Buf: b}}, npu.Ptr{})
 	_, e8 := d.Bytes(blocked.In[0])
-	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7, e8, s.CopyIn(npu.Ptr{Buf: b, Off: 10}, make([]byte, 7)), s.CopyOut(nil, npu.Ptr{}),
+	_, e9 := l.Kernel().Bind([]npu.Ptr{{Buf: b}, {}}, npu.Ptr{})
+	for i, err := range []error{e1, e2, e3, e4, e5, e6, e7, e8, e9, s.CopyIn(npu.Ptr{Buf: b, Off: 10}, make([]byte, 7)), s.CopyOut(nil, npu.Ptr{}),
 		s.Copy(npu.Ptr{Buf: b}, npu.Ptr{Buf: b}, -1), s.Do(nil)} {
 		if err == nil {
 			t.Errorf("request %d: no error", i+1)
