@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 //go:embed src/*.c src/*.h
@@ -75,7 +76,7 @@ func (c *compiler) libraries(o Options) (string, error) {
 		fmt.Fprintf(h, " %q", objects[l.name])
 	}
 	dir := filepath.Join(c.cache, fmt.Sprintf("lib-%x", h.Sum(nil)[:12]))
-	if exists(dir) {
+	if fresh(dir) {
 		return dir, nil
 	}
 	tmp, err := os.MkdirTemp(c.cache, "lib-*.tmp")
@@ -99,6 +100,12 @@ func (c *compiler) libraries(o Options) (string, error) {
 		return "", err
 	}
 	return dir, nil
+}
+
+// fresh says whether the cache has something, and marks it as used.
+func fresh(file string) bool {
+	now := time.Now()
+	return os.Chtimes(file, now, now) == nil
 }
 
 func exists(file string) bool {
@@ -206,7 +213,7 @@ func (c *compiler) object(name, text string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %s %s\n%s", c.cc, c.id, c.flags, c.heads, name, text)
 	file := filepath.Join(c.cache, fmt.Sprintf("%s-%x.o", name, h.Sum(nil)[:12]))
-	if exists(file) {
+	if fresh(file) {
 		return file, nil
 	}
 	dir, err := os.MkdirTemp("", "fakecann-")
@@ -221,6 +228,7 @@ func (c *compiler) object(name, text string) (string, error) {
 	if err := os.WriteFile(in, []byte(text), 0o644); err != nil {
 		return "", err
 	}
+	c.prune()
 	tmp, err := os.CreateTemp(c.cache, name+"-*.tmp")
 	if err != nil {
 		return "", err
@@ -231,6 +239,19 @@ func (c *compiler) object(name, text string) (string, error) {
 		return "", err
 	}
 	return file, os.Rename(tmp.Name(), file) // another process may do the same; both are equal
+}
+
+// prune removes what was made long ago: each change of a source leaves an object behind. What another test still wants is made again.
+func (c *compiler) prune() {
+	l, err := os.ReadDir(c.cache)
+	if err != nil {
+		return
+	}
+	for _, e := range l {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 30*24*time.Hour {
+			os.RemoveAll(filepath.Join(c.cache, e.Name()))
+		}
+	}
 }
 
 // sources writes the headers into a folder.

@@ -148,8 +148,8 @@ func TestVersionAndStatistics(t *testing.T) {
 	if want := "1 executors"; !strings.Contains(s.Leaks(), want) {
 		t.Errorf("leaks: %q, want %q in it", s.Leaks(), want)
 	}
-	for name, v := range map[string]string{"FAKE_CANN_INJECT": "aclrtMallocs:1:1", "FAKE_CANN_SOC": "A9", "FAKE_CANN_DEVICES": "many and more: 99"} {
-		if out, err := run(t, bin, "add", name+"="+v); err == nil && name != "FAKE_CANN_DEVICES" {
+	for name, v := range map[string]string{"FAKE_CANN_INJECT": "aclrtMallocs:1:1", "FAKE_CANN_SOC": "A9", "FAKE_CANN_DEVICES": "many"} {
+		if out, err := run(t, bin, "add", name+"="+v); err == nil {
 			t.Errorf("%s=%s had no effect: %s", name, v, out)
 		}
 	}

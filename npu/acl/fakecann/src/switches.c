@@ -118,8 +118,11 @@ static bool set(const char *name, const char *v) {
 	if (strcmp(name, "FAKE_CANN_DELAY") == 0) return set_delays(v);
 	if (strcmp(name, "FAKE_CANN_INJECT") == 0) return set_injections(v);
 	if (strcmp(name, "FAKE_CANN_DEVICES") == 0) {
-		fk_sw.devices = atoi(v);
-		return (fk_sw.devices >= 0 && fk_sw.devices <= FK_DEVICES) || bad(name, v);
+		char *end;
+		long n = strtol(v, &end, 10);
+		if (end == v || *end || n < 0 || n > FK_DEVICES) return bad(name, v);
+		fk_sw.devices = (int)n;
+		return true;
 	}
 	if (strcmp(name, "FAKE_CANN_MEMORY_MIB") == 0) {
 		fk_sw.memory = atoll(v) << 20;
