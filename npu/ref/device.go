@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -37,6 +38,11 @@ var (
 func Open(o npu.Options) (npu.Device, error) {
 	if o.Threads < 0 || o.Share < 0 {
 		return nil, fmt.Errorf("ref: open: negative number: %d threads, shared by %d ranks", o.Threads, o.Share)
+	}
+	for k := range o.Extra {
+		if !slices.Contains([]string{"memory", "f16", "calibrate"}, k) { // calibrate: the peak of this device interests nobody
+			return nil, fmt.Errorf("ref: open: unknown option %q\nhint: use one of memory, f16", k)
+		}
 	}
 	memory, err := parseMemory(o.Extra["memory"])
 	if err != nil {

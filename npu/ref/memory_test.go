@@ -56,6 +56,12 @@ func TestMemoryIsSeparate(t *testing.T) {
 	}
 }
 
+func TestUnknownOption(t *testing.T) {
+	if _, err := npu.Open("ref", npu.Options{Extra: map[string]string{"memroy": "strict"}}); err == nil || !strings.Contains(err.Error(), "memroy") {
+		t.Error(err)
+	}
+}
+
 // With either mode, bytes get to the device and back; only strict refuses ordinary memory.
 func TestCopies(t *testing.T) {
 	ctx := context.Background()
