@@ -16,6 +16,7 @@ var freeKeys = []string{
 	"train.pin_cpus",
 	"train.grace_seconds",
 	"train.device",
+	"train.device_options",
 	"train.bucket_mb",
 	"train.first_bucket_mb",
 	"train.collective_timeout_seconds",
