@@ -19,6 +19,7 @@ type Comm struct {
 	port       port
 	lib        library
 	group      uintptr // HcclComm; 0 for one rank
+	unsure     bool    // HCCL may have made one after this rank gave up
 	config     settings.Config
 	before     bool          // compare calls before HCCL sees them
 	timeout    time.Duration // for a silent rank, by HCCL_TIMEOUT; 0: the call's own

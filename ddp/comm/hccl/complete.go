@@ -2,6 +2,7 @@ package hccl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -169,10 +170,21 @@ func ctxErr(ctx context.Context, what string) error {
 	return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 }
 
-// stalled asks HCCL what it knows.
+// stalled asks the others, because a process that is frozen in the middle of a collective does not answer, and HCCL what it knows.
 func (c *Comm) stalled(k *call, after time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	var late *comm.TimeoutError
+	var gone *comm.PeerError
+	_, err := c.exchange(ctx, [words]int64{k.number, stall})
+	switch {
+	case errors.As(err, &late):
+		return &comm.TimeoutError{Call: k.name(), After: after, Missing: late.Missing}
+	case errors.As(err, &gone): // another rank knows more
+		return renamed(c.rank, k.name(), err)
+	}
 	e := &StallError{Call: k.name(), After: after}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the thread may hang in HCCL
+	ctx, cancel = context.WithTimeout(context.Background(), time.Second) // the thread may hang in HCCL
 	defer cancel()
 	e.Said = c.port.OnThread(ctx, func() error { return c.lib.AsyncError(c.group) })
 	return e
@@ -198,7 +210,8 @@ func (c *Comm) reach(k *call, ev npu.Event, over limit) error {
 			return renamed(c.rank, k.name(), err)
 		}
 		if err := over(time.Now()); err != nil {
-			if _, ok := err.(*StallError); ok {
+			switch err.(type) {
+			case *StallError, *comm.TimeoutError, *comm.PeerError:
 				return err
 			}
 			return failed(c.rank, k.name(), err)

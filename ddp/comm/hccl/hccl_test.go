@@ -476,3 +476,31 @@ func TestDestroyFails(t *testing.T) {
 	}
 	w.close(false)
 }
+
+// A rank that does not answer after a collective has stalled is named: its process is frozen, most likely. Here it waits with a longer deadline.
+func TestStallNamesWhoDoesNotAnswer(t *testing.T) {
+	w := newWorld(t, 3)
+	w.hub.hang = "collective 2"
+	w.open(nil).must()
+	errs := w.each(func(ctx context.Context, c *Comm) error {
+		if c.Rank() != 1 {
+			var cancel context.CancelFunc
+			ctx, cancel = comm.Patient(context.Background(), 300*time.Millisecond, time.Minute)
+			defer cancel()
+		}
+		return comm.Wait(ctx)(c.AllReduce(ctx, memory(c, 100), comm.Sum))
+	})
+	named := 0
+	for r, err := range errs {
+		var e *comm.TimeoutError
+		if errors.As(err, &e) && slices.Equal(e.Missing, []int{1}) && strings.HasPrefix(e.Call, "allreduce #2") {
+			named++
+		} else if _, ok := peer(err); !ok {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	if named == 0 {
+		t.Error("nobody names rank 1")
+	}
+	w.close(false)
+}

@@ -120,7 +120,7 @@ func (c *Comm) dismantle(orderly bool) {
 
 // hold leaves HCCL's communicator to the end of the process.
 func (c *Comm) hold() {
-	if c.group == 0 {
+	if c.group == 0 && !c.unsure {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dropTime)

@@ -208,11 +208,15 @@ func (o *opening) connect() error {
 	root := make([]byte, rootInfoSize+8)
 	var err error
 	if c.rank == 0 {
+		made := make(chan []byte, 1)
 		err = o.onThread(func() error {
 			info, err := c.lib.RootInfo()
-			copy(root, info)
+			made <- info
 			return err
 		})
+		if err == nil {
+			copy(root, <-made)
+		}
 		binary.LittleEndian.PutUint64(root[rootInfoSize:], random())
 	}
 	if err := o.agree("making the root information", explain(err)); err != nil {
@@ -223,12 +227,16 @@ func (o *opening) connect() error {
 	}
 	c.config.Name = fmt.Sprintf("gotrain-%016x", binary.LittleEndian.Uint64(root[rootInfoSize:]))
 	config := c.config.Bytes()
+	made := make(chan uintptr, 1)
 	err = o.onThread(func() error {
 		group, err := c.lib.Init(c.size, root[:rootInfoSize], c.rank, config)
-		c.group = group
+		made <- group
 		return err
 	})
-	if err != nil {
+	if err == nil {
+		c.group = <-made
+	} else {
+		c.unsure = true
 		// The others are inside of HCCL, where they would wait for a rank that does not come.
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("HCCL did not connect the ranks within %v: %w\nhint: HCCL's log says what it waits for; try HCCL_SOCKET_IFNAME", o.Timeout, err)
@@ -240,7 +248,8 @@ func (o *opening) connect() error {
 	return o.agree("connecting", nil)
 }
 
-// onThread runs f on the device's thread. It stops waiting when a peer has given up or its deadline has passed; HCCL may then still be at it.
+// onThread runs f on the device's thread. It stops waiting when a peer has given up or its deadline has passed; HCCL may then still be at it, so f must not
+// write what others read.
 func (o *opening) onThread(f func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), o.Timeout)
 	defer cancel()

@@ -2,6 +2,7 @@ package hccl
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -26,8 +27,14 @@ import (
 // words of an announcement.
 const words = 4
 
-// goodbye is the kind that a rank announces when it closes.
-const goodbye = 255
+// Kinds that a rank announces when it closes, and when a collective does not end.
+const (
+	goodbye = 255
+	stall   = 254
+)
+
+// answerTime is how long a rank may take to announce anything after a collective has stalled.
+const answerTime = 2 * time.Second
 
 // announce exchanges the call with all ranks and returns the mismatch that it finds. Any other error ends the group.
 func (c *Comm) announce(ctx context.Context, k *call) (*comm.MismatchError, error) {
@@ -42,6 +49,9 @@ func (c *Comm) announce(ctx context.Context, k *call) (*comm.MismatchError, erro
 	for r, its := range all {
 		if comm.Kind(its[1]) == goodbye {
 			return nil, &comm.PeerError{Rank: r, Call: k.name(), Reason: "it closed its communicator"}
+		}
+		if comm.Kind(its[1]) == stall {
+			return nil, &comm.PeerError{Rank: r, Call: k.name(), Reason: fmt.Sprintf("its collective #%d does not end", its[0])}
 		}
 		if its == mine {
 			continue
