@@ -13,7 +13,8 @@ func TestComputes(t *testing.T) {
 	}
 	err := i.Computes(F16)
 	var open *OpenError
-	if !errors.As(err, &open) || open.ExitCode() != 69 || !strings.Contains(err.Error(), "device abacus (ten beads) does not compute in f16; it has bf16, f32\nhint:") {
+	want := "device abacus (ten beads) does not compute in f16; it has bf16, f32\nhint:"
+	if !errors.As(err, &open) || open.ExitCode() != 69 || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/acl/cann"
@@ -172,6 +171,3 @@ func (s *stream) Profile(on bool) []npu.Sample {
 func (d *Device) Launches() (first, second uint64) {
 	return atomic.LoadUint64(&d.thread.phases[0]), atomic.LoadUint64(&d.thread.phases[1])
 }
-
-// age is the time since the device was opened.
-func (t *thread) age() time.Duration { return time.Since(t.opened) }
