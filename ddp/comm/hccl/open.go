@@ -126,7 +126,8 @@ func (o *opening) settings() error {
 		options[settings.OptionDeterministic] = "false" // kernels and collectives together
 	}
 	var err error
-	o.set, err = settings.Read(settings.Input{Env: settings.Environ(), Options: options, Ranks: o.c.size, SoC: f.family})
+	o.set, err = settings.Read(settings.Input{Env: settings.Environ(), Options: options, Ranks: o.c.size, SoC: f.family,
+		LongWork: o.LongWork})
 	if err := o.agree("reading the settings of HCCL", err); err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ type Input struct {
 	Options map[string]string // of the run; keys that do not concern HCCL are ignored
 	Ranks   int
 	SoC     string // "A2" or "A3"; "" if unknown
+	// LongWork is how long gotrain may wait for a rank. HCCL's own timeout must not end earlier, because its error names no rank; 0 if unknown.
+	LongWork time.Duration
 }
 
 // Options of a run.
@@ -26,6 +28,7 @@ const (
 	OptionDeterministic = "deterministic"    // true (default) or false
 	optionPrefix        = "hccl_"            // an unknown option of this kind is an error
 	defaultConnect      = 10 * time.Minute   // ranks compile and load at different speeds
+	defaultExec         = 1836 * time.Second // of HCCL
 	execMargin          = time.Minute        // gotrain's deadline, whose error names ranks, comes first
 	mib                 = int64(1) << 20     //
 	maxTimeout          = 365 * 24 * 60 * 60 // seconds

@@ -175,6 +175,27 @@ func TestWrong(t *testing.T) {
 	}
 }
 
+// HCCL's timeout is longer than gotrain's longest wait, where that is known and the user did not set it.
+func TestLongWork(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		long time.Duration
+		want string
+	}{
+		{nil, 0, ""},
+		{nil, 20 * time.Minute, ""}, // HCCL's default is longer
+		{nil, time.Hour, "3660"},
+		{map[string]string{"HCCL_EXEC_TIMEOUT": "7000"}, time.Hour, ""},
+		{map[string]string{"HCCL_OP_EXPANSION_MODE": "AIV"}, time.Hour, ""},
+		{map[string]string{"HCCL_TIMEOUT": "100"}, time.Hour, "160"},
+	} {
+		s, err := Read(Input{Env: c.env, Ranks: 2, LongWork: c.long})
+		if err != nil || s.env("HCCL_EXEC_TIMEOUT") != c.want {
+			t.Errorf("%v, %v: %v, %v; want %q", c.env, c.long, s, err, c.want)
+		}
+	}
+}
+
 func TestBySoC(t *testing.T) {
 	env := map[string]string{"HCCL_OP_EXPANSION_MODE": "HOST"}
 	if _, err := Read(Input{Env: env, Ranks: 2, SoC: "A3"}); err == nil || !strings.Contains(err.Error(), "A3 devices have AI_CPU, AIV") {
@@ -230,7 +251,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(uint8(9), "^=eth0,eth1", uint8(10), "60000-60050,61000", "aiv", "x")
 	f.Fuzz(func(t *testing.T, n1 uint8, v1 string, n2 uint8, v2 string, expansion, deterministic string) {
 		in := Input{Env: map[string]string{names[int(n1)%len(names)]: v1, names[int(n2)%len(names)]: v2},
-			Options: map[string]string{OptionExpansion: expansion, OptionDeterministic: deterministic}, Ranks: 4}
+			Options: map[string]string{OptionExpansion: expansion, OptionDeterministic: deterministic}, Ranks: 4, LongWork: time.Hour}
 		s, err := Read(in)
 		if err != nil {
 			return

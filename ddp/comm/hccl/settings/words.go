@@ -134,9 +134,18 @@ func (r *reader) timeouts() {
 		}
 	}
 	r.give("HCCL_CONNECT_TIMEOUT", connect, by, ours)
-	if ours > 0 {
+	_, has := r.Env["HCCL_EXEC_TIMEOUT"]
+	switch {
+	case ours > 0:
 		r.give("HCCL_EXEC_TIMEOUT", ours+execMargin, env("HCCL_TIMEOUT", v)+" and a minute, so that gotrain's error comes first", ours)
+	case !has && r.LongWork+execMargin > defaultExec && !r.aiv():
+		r.give("HCCL_EXEC_TIMEOUT", r.LongWork+execMargin, byDefault+"; gotrain's deadlines come first", 0)
 	}
+}
+
+// aiv reports whether collectives run on vector cores, where HCCL's timeout has a low limit.
+func (r *reader) aiv() bool {
+	return r.Env["HCCL_OP_EXPANSION_MODE"] == "AIV" || expansions[r.Options[OptionExpansion]] == ExpansionAIV
 }
 
 // give sets a variable in seconds unless the user did. A value of the user's below his own HCCL_TIMEOUT is a contradiction: HCCL would give up first.
@@ -195,7 +204,7 @@ func (r *reader) expansion() {
 		r.out.Config.Expansion = e
 		r.line("expansion", word, recipe(OptionExpansion, word))
 	}
-	if mode == "AIV" || e == ExpansionAIV {
+	if r.aiv() {
 		r.line("note", "AIV", "meant for inference: HCCL allows it for one communicator of a process only")
 	}
 }
