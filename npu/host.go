@@ -51,3 +51,9 @@ type Utilization interface {
 	// Utilization is the share of time, in percent, in which the device's compute units were busy lately. ok is false if it cannot be read now.
 	Utilization() (percent float64, ok bool)
 }
+
+// MemoryUse is a Device with memory of its own that tells how much of it is in use.
+type MemoryUse interface {
+	// MemoryUse is in bytes, with what libraries and other processes hold. ok is false if it cannot be read now.
+	MemoryUse() (bytes int64, ok bool)
+}

@@ -129,6 +129,7 @@ func (t *Trainer) emitStep(r report) {
 		Util: telemetry.Known(min(1, r.busy.Seconds()/r.total.Seconds())), MFU: t.mfu(own), Memory: now,
 		Metrics: metrics(t.train.net.metrics, r.metrics),
 	}
+	t.gauge(&e)
 	if !math.IsNaN(r.norm) {
 		e.Norm = telemetry.Known(r.norm)
 	}
@@ -136,6 +137,20 @@ func (t *Trainer) emitStep(r report) {
 		e.Scale = telemetry.Known(r.scale)
 	}
 	t.emit(e)
+}
+
+// gauge takes what a device tells of itself: its own measure of how busy it is, and its own memory instead of the process's.
+func (t *Trainer) gauge(e *telemetry.Step) {
+	if u, ok := t.dev.(npu.Utilization); ok {
+		if percent, ok := u.Utilization(); ok {
+			e.Util = telemetry.Known(percent / 100)
+		}
+	}
+	if m, ok := t.dev.(npu.MemoryUse); ok {
+		if n, ok := m.MemoryUse(); ok {
+			e.Memory = telemetry.Known(float64(n))
+		}
+	}
 }
 
 func (t *Trainer) emitEval(v map[string]float64, took time.Duration) {

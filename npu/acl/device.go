@@ -27,6 +27,8 @@ type Device struct {
 	set     bool // the thread has the device
 	held    bool // HCCL has something on it that cannot be given back; for the thread
 
+	gauges gauges
+
 	service   *stream // of the device itself: clears memory, copies constants
 	serviceMu sync.Mutex
 
@@ -231,28 +233,6 @@ func (d *Device) alive() error {
 		return fmt.Errorf("%s: %w", d.name, errClosed)
 	}
 	return d.thread.alive()
-}
-
-var _ npu.Utilization = (*Device)(nil)
-
-// Utilization is the load of the cube units, or of the vector units where CANN does not tell that of the cubes.
-func (d *Device) Utilization() (percent float64, ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	load := make(chan int, 1)
-	err := d.thread.do(ctx, func() error {
-		cube, vector, err := d.lib.Utilization(d.index)
-		if cube < 0 {
-			cube = vector
-		}
-		load <- cube
-		return err
-	})
-	if err != nil {
-		return 0, false
-	}
-	n := <-load
-	return float64(n), n >= 0
 }
 
 // Close frees everything that the device has; idempotent.

@@ -119,7 +119,16 @@ func TestOpen(t *testing.T) {
 	if p, ok := d.Utilization(); !ok || p != 37 {
 		t.Errorf("utilization %v, %v", p, ok)
 	}
+	alloc(t, d, 1<<20)
+	d.gauges.at = time.Time{}
+	if n, ok := d.MemoryUse(); !ok || n <= 0 || n >= i.Memory {
+		t.Errorf("%d bytes in use, %v", n, ok)
+	}
 	fake.Set("UTIL", "-4")
+	if _, ok := d.Utilization(); !ok {
+		t.Error("a gauge is read again at once")
+	}
+	d.gauges.at = time.Time{}
 	if _, ok := d.Utilization(); ok {
 		t.Error("a device that does not tell has a utilization")
 	}
