@@ -93,6 +93,7 @@ func run(t *testing.T, bin, name string, env ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, name)
 	cmd.Env = append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second // a process that the case started may hold the output
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

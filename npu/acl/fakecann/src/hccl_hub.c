@@ -133,7 +133,7 @@ static void collect(hub *h, message *m) {
 	answer *out = fk_zalloc((size_t)h->n * sizeof *out);
 	char err[300] = "";
 	bool ok = bye || hub_compute(r->m, h->n, out, err, sizeof err);
-	for (int i = 0; i < h->n; i++) {
+	for (int i = h->n - 1; i >= 0; i--) { // rank 0 last: its process has the hub, and may end as soon as it has its answer
 		answer_rank(h, i, &r->m[i]->f, ok ? HC_OK : HC_PARA, ok ? out[i].data : err, ok ? out[i].bytes : strlen(err));
 		free(out[i].data);
 	}

@@ -619,3 +619,44 @@ CASE(hccl_settings) {
 		unsetenv(bad[i][0]);
 	}
 }
+
+// What loading the libraries of another version does.
+void fk_loaded(int version);
+
+CASE(hccl_of_version_8) {
+	static unsigned char c[2240], root[4108];
+	int32_t major, minor, patch;
+	void *comm;
+	fk_loaded(81);
+	open_device(0);
+	OK(aclrtGetVersion(&major, &minor, &patch));
+	CHECK(minor == 13 && HcclGetCommConfigCapability() == 5);
+	OK(HcclGetRootInfo(root));
+	configure(c, 2232, 10);
+	WANT(1, HcclCommInitRootInfoConfig(1, root, 0, c, &comm));
+	configure(c, 300, 5);
+	OK(HcclCommInitRootInfoConfig(1, root, 0, c, &comm));
+	OK(HcclCommDestroy(comm));
+	violations(1);
+}
+
+static void on_950(rank *k) {
+	void *a = filled(8, 1, 0);
+	int32_t async;
+	OK(HcclAllReduce(a, a, 4, HF64, SUM, k->comm, k->stream)); // this chip adds doubles
+	sync_of(k);
+	WANT(5, HcclGetCommAsyncError(k->comm, &async));
+	OK(aclrtFree(a));
+}
+
+CASE(hccl_of_950) {
+	CHECK(fakeSet("FAKE_CANN_SOC", "950"));
+	all(2, on_950, NULL);
+}
+
+CASE(hccl_always_deterministic) {
+	CHECK(fakeSet("FAKE_CANN_SOC", "A3"));
+	sums = calloc(16 * 8192, 4);
+	all(4, sum_often, NULL);
+	CHECK(all_same());
+}
