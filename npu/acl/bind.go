@@ -188,6 +188,9 @@ func holds(c *lower.Cond, b *binding) bool {
 // build makes the sequence with its objects, at the addresses that at gives.
 func (l *launch) build(calls []lower.Call, at func(lower.Ref) cann.Addr) error {
 	l.seq = l.kernel.dev.lib.NewSequence(len(calls))
+	if l.kernel.dev.opts.fresh {
+		l.seq.Fresh()
+	}
 	for _, c := range calls {
 		args := make([]cann.Arg, len(c.Args))
 		for i, a := range c.Args {

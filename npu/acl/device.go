@@ -93,7 +93,7 @@ func (d *Device) start() error {
 			return err
 		}
 		if d.index >= n {
-			return fmt.Errorf("device %d of %d\nhint: start at most %d ranks on this machine, or check %s", d.index, n, n, visibleVar)
+			return fmt.Errorf("device %d of %d\nhint: start at most %d ranks on this machine, or check %s", d.index, n, n, cann.EnvVisible)
 		}
 		if err := d.lib.SetDevice(d.index); err != nil {
 			return err
@@ -214,6 +214,9 @@ func (d *Device) clock() error {
 
 // Info describes the device.
 func (d *Device) Info() npu.Info { return d.info }
+
+// Caps is what ops are lowered for.
+func (d *Device) Caps() lower.Caps { return d.caps }
 
 // wrap adds what was done to an error, unless it tells already that the device is lost.
 func (d *Device) wrap(what string, err error) error {

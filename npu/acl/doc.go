@@ -40,6 +40,7 @@
 //	allow_hf32     true: products of f32 have about 13 bits instead of 24
 //	exact_dw       true: f32 results of products of 16-bit operands are not rounded to 16 bits on the way, which costs time before CANN 9.0
 //	debug_sync     true: wait after each operator, so that an error names it; slow
+//	reuse          false: have CANN prepare each operator anew for each launch, which takes the host several times as long
 //	memory_mib     take so much memory at once, and never more
 //	experimental   true: open a device of the 950 family, which is not supported yet
 //

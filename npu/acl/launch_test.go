@@ -12,9 +12,17 @@ import (
 
 // An operator whose executor cannot be reused gets a first phase for each launch; the result is the same.
 func TestFreshExecutors(t *testing.T) {
-	fake := acltest.Use(t)
-	fake.Set("INJECT", "aclSetAclOpExecutorRepeatable:*:561000")
-	d := openOn(t)
+	t.Run("refused", func(t *testing.T) {
+		acltest.Use(t).Set("INJECT", "aclSetAclOpExecutorRepeatable:*:561000")
+		fresh(t, openOn(t))
+	})
+	t.Run("not wanted", func(t *testing.T) {
+		acltest.Use(t)
+		fresh(t, openOn(t, "reuse", "false"))
+	})
+}
+
+func fresh(t *testing.T, d *Device) {
 	s := newStream(t, d, "s")
 	y, l := adder(t, d, 4)
 	calls := uint64(l.(*launch).seq.Len())

@@ -17,16 +17,18 @@ type options struct {
 	deterministic bool  // operators sum in a fixed order
 	hf32          bool  // products of f32 may be computed with about 13 bits
 	exact         bool  // f32 results of products of 16-bit operands are never rounded to 16 bits
+	fresh         bool  // CANN prepares operators anew for each launch
 	debugSync     bool  // wait after each operator, to name the one that fails
 	experimental  bool  // SoCs that are not supported yet
 	memory        int64 // bytes to take at once and never to exceed; 0: as needed
 }
 
-var optionKeys = []string{"device", "deterministic", "allow_hf32", "exact_dw", "debug_sync", "memory_mib", "experimental"}
+var optionKeys = []string{"device", "deterministic", "allow_hf32", "exact_dw", "debug_sync", "reuse", "memory_mib", "experimental"}
 
 func parseOptions(o npu.Options) (options, error) {
 	r := options{index: o.Index, deterministic: true}
-	flags := map[string]*bool{"deterministic": &r.deterministic, "allow_hf32": &r.hf32, "exact_dw": &r.exact, "debug_sync": &r.debugSync,
+	reuse := true
+	flags := map[string]*bool{"deterministic": &r.deterministic, "allow_hf32": &r.hf32, "exact_dw": &r.exact, "debug_sync": &r.debugSync, "reuse": &reuse,
 		"experimental": &r.experimental}
 	for _, k := range slices.Sorted(maps.Keys(o.Extra)) {
 		v := o.Extra[k]
@@ -54,6 +56,7 @@ func parseOptions(o npu.Options) (options, error) {
 			return options{}, err
 		}
 	}
+	r.fresh = !reuse
 	if r.index < 0 {
 		return options{}, fmt.Errorf("device %d does not exist", r.index)
 	}

@@ -42,35 +42,14 @@ func (m machine) nodes() []int {
 	return l
 }
 
-// visibleVar is CANN's own variable. Devices are renumbered from 0 in the order of its list.
-const visibleVar = "ASCEND_RT_VISIBLE_DEVICES"
-
-// visible parses the list of visible devices. CANN reads the list up to the first wrong entry and then says that there is no device; gotrain says what is
-// wrong.
-func visible(list string) ([]int, error) {
-	var l []int
-	for _, s := range strings.Split(list, ",") {
-		n, err := strconv.Atoi(s)
-		switch {
-		case err != nil || n < 0 || s[0] == '+':
-			return nil, fmt.Errorf("%s=%s: %q is not the number of a device\nhint: list numbers with commas between them and without blanks, such as 0,1",
-				visibleVar, list, s)
-		case len(l) > 0 && n <= l[len(l)-1]:
-			return nil, fmt.Errorf("%s=%s: the numbers must ascend, else CANN sees no device\nhint: sort the list", visibleVar, list)
-		}
-		l = append(l, n)
-	}
-	return l, nil
-}
-
 // devices lists the device files that this process may use, in the order of CANN's numbers.
 func (m machine) devices() ([]int, error) {
 	nodes := m.nodes()
-	list := m.env(visibleVar)
+	list := m.env(cann.EnvVisible)
 	if list == "" {
 		return nodes, nil
 	}
-	l, err := visible(list)
+	l, err := cann.Visible(list)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +60,7 @@ func (m machine) devices() ([]int, error) {
 	whole := len(nodes) > 0 && nodes[len(nodes)-1] == len(nodes)-1
 	for _, n := range l {
 		if whole && !slices.Contains(nodes, n) || n >= len(nodes) && !slices.Contains(nodes, n) {
-			return nil, fmt.Errorf("%s=%s: there is no device %d among %d\nhint: inside of a container count from 0", visibleVar, list, n, len(nodes))
+			return nil, fmt.Errorf("%s=%s: there is no device %d among %d\nhint: inside of a container count from 0", cann.EnvVisible, list, n, len(nodes))
 		}
 	}
 	return l, nil

@@ -37,19 +37,19 @@ func TestDevicesOfAMachine(t *testing.T) {
 		{board(fstest.MapFS{}), nil, ""},
 		{board(four), []int{0, 1, 2, 3}, ""},
 		{board(nodes("10", "9", "x")), []int{9, 10}, ""},
-		{board(four, visibleVar, "1,3"), []int{1, 3}, ""},
-		{board(four, visibleVar, "3,1"), nil, "ascend"},
-		{board(four, visibleVar, "1,1"), nil, "ascend"},
-		{board(four, visibleVar, "0, 1"), nil, "blanks"},
-		{board(four, visibleVar, "4"), nil, "no device 4 among 4"},
-		{board(four, visibleVar, "a"), nil, "not the number"},
-		{board(nodes("4", "5"), visibleVar, "0,1"), []int{0, 1}, ""}, // a container, which counts from 0
-		{board(nodes("4", "5"), visibleVar, "2"), nil, "no device 2"},
-		{board(fstest.MapFS{}, visibleVar, "0,1", cann.EnvHome, "/fake"), []int{0, 1}, ""},
+		{board(four, cann.EnvVisible, "1,3"), []int{1, 3}, ""},
+		{board(four, cann.EnvVisible, "3,1"), nil, "ascend"},
+		{board(four, cann.EnvVisible, "1,1"), nil, "ascend"},
+		{board(four, cann.EnvVisible, "0, 1"), nil, "blanks"},
+		{board(four, cann.EnvVisible, "4"), nil, "no device 4 among 4"},
+		{board(four, cann.EnvVisible, "a"), nil, "not the number"},
+		{board(nodes("4", "5"), cann.EnvVisible, "0,1"), []int{0, 1}, ""}, // a container, which counts from 0
+		{board(nodes("4", "5"), cann.EnvVisible, "2"), nil, "no device 2"},
+		{board(fstest.MapFS{}, cann.EnvVisible, "0,1", cann.EnvHome, "/fake"), []int{0, 1}, ""},
 	} {
 		got, err := c.m.devices()
 		if !slices.Equal(got, c.want) || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %v, %v; want %v, %q", c.m.env(visibleVar), got, err, c.want, c.err)
+			t.Errorf("%s: %v, %v; want %v, %q", c.m.env(cann.EnvVisible), got, err, c.want, c.err)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestNode(t *testing.T) {
 			t.Errorf("device %d: node %d, %v", i, got, err)
 		}
 	}
-	if got, err := board(f, visibleVar, "1").node(0); err != nil || got != 3 {
+	if got, err := board(f, cann.EnvVisible, "1").node(0); err != nil || got != 3 {
 		t.Errorf("the only visible device: node %d, %v", got, err)
 	}
 	if _, err := board(f).node(2); err == nil || !strings.Contains(err.Error(), "no device 2") {

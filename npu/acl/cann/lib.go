@@ -256,23 +256,11 @@ func (l *Lib) operators(h unsafe.Pointer) {
 	}
 }
 
-// optional are functions of runtime and base that gotrain can do without.
-const optional = " " +
-	"aclrtGetRunMode aclrtSynchronizeDevice aclrtSynchronizeDeviceWithTimeout aclrtQueryDeviceStatus aclrtGetDeviceUtilizationRate " +
-	"aclGetDeviceCapability aclrtSetSysParamOpt aclrtGetSysParamOpt aclrtCtxGetSysParamOpt aclrtGetDeviceSatMode aclrtGetOverflowStatus " +
-	"aclrtResetOverflowStatus aclrtDeviceCanAccessPeer aclrtDeviceEnablePeerAccess aclrtCreateContext aclrtDestroyContext aclrtSetCurrentContext " +
-	"aclrtCreateStream aclrtDestroyStream aclrtSynchronizeStream aclrtStreamQuery aclrtStreamAbort aclrtSetOpWaitTimeout aclrtSetOpExecuteTimeOut " +
-	"aclrtCreateEventWithFlag aclrtSynchronizeEvent aclrtSynchronizeEventWithTimeout aclrtEventElapsedTime aclrtMemcpy aclrtMemset " +
-	"aclrtLaunchCallback aclrtSubscribeReport aclrtUnSubscribeReport aclrtProcessReport aclrtPeekAtLastError aclrtGetLastError aclDataTypeSize " +
-	"aclmdlRICaptureBegin aclmdlRICaptureEnd aclmdlRIExecuteAsync aclmdlRIDestroy aclFinalize aclrtGetVersion aclrtGetDevice aclCreateScalarList " +
-	"aclDestroyScalarList aclSetInputTensorAddr aclSetOutputTensorAddr aclSetTensorAddr aclSetDynamicInputTensorAddr " +
-	"aclSetDynamicOutputTensorAddr aclSetRawTensorAddr aclGetRawTensorAddr aclnnInit aclnnFinalize "
-
 // lacking lists the required functions that were not found.
 func (l *Lib) lacking() []string {
 	var lack []string
 	for i := range int(C.GT_HCCL_FIRST) {
-		if name := C.GoString(C.gt_fn_names[i]); l.c.fn[i] == nil && !strings.Contains(optional, " "+name+" ") {
+		if name := C.GoString(C.gt_fn_names[i]); l.c.fn[i] == nil && !Optional(name) {
 			lack = append(lack, name)
 		}
 	}

@@ -1,7 +1,9 @@
 package cann
 
 import (
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +18,9 @@ type root struct {
 	dir string // "" for the dynamic linker's search
 	why string // how it was found, for messages
 }
+
+// DefaultRoots lists where the installers of 8.x and 9.x put a toolkit.
+func DefaultRoots() []string { return slices.Clone(defaultRoots) }
 
 // defaultRoots are where the installers of 8.x and 9.x put a toolkit.
 var defaultRoots = []string{"/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann"}
@@ -50,19 +55,33 @@ func libDirs(dir string) []string {
 	return []string{filepath.Join(dir, "lib64"), filepath.Join(dir, arch()+"-linux", "lib64"), dir}
 }
 
-// opLibraries lists the libraries with operators in a folder, those with priority first: the split ones of 9.x, or the one of 8.x, or the older split.
+// OpLibraries lists the libraries with operators in a folder, those with priority first: the split ones of 9.x, or the one of 8.x, or the older split.
 // The documents of 9.x forbid to mix them.
-func opLibraries(dir string) []string {
-	split, _ := filepath.Glob(filepath.Join(dir, "libopapi_*.so"))
+func OpLibraries(fsys fs.FS, dir string) []string {
+	split, _ := fs.Glob(fsys, path.Join(dir, "libopapi_*.so"))
 	if len(split) > 0 {
 		slices.SortStableFunc(split, func(a, b string) int { return legacy(a) - legacy(b) })
 		return split
 	}
-	if one := filepath.Join(dir, "libopapi.so"); exists(one) {
+	if one := path.Join(dir, "libopapi.so"); has(fsys, one) {
 		return []string{one}
 	}
-	old, _ := filepath.Glob(filepath.Join(dir, "libaclnn_*.so"))
+	old, _ := fs.Glob(fsys, path.Join(dir, "libaclnn_*.so"))
 	return old
+}
+
+func has(fsys fs.FS, file string) bool {
+	_, err := fs.Stat(fsys, file)
+	return err == nil
+}
+
+// opLibraries is OpLibraries of this machine's file system.
+func opLibraries(dir string) []string {
+	l := OpLibraries(os.DirFS(dir), ".")
+	for i, f := range l {
+		l[i] = filepath.Join(dir, f)
+	}
+	return l
 }
 
 // legacy is 1 for the library whose operators have the lowest priority.

@@ -30,7 +30,11 @@ type Sequence struct {
 	calls []C.gt_call // in C memory
 	args  []unsafe.Pointer
 	names []string
+	fresh bool
 }
+
+// Fresh makes Prepare treat all operators as ones that need a new executor for each launch.
+func (s *Sequence) Fresh() { s.fresh = true }
 
 // NewSequence makes room for n calls.
 func (l *Lib) NewSequence(n int) *Sequence {
@@ -95,6 +99,9 @@ func (s *Sequence) Prepare(i int) (workspace int64, reused bool, err error) {
 	code := C.gt_phase1(s.lib.c, c.op, c.args, &size, &executor)
 	if code != 0 {
 		return 0, false, s.failed(i, 1, int32(code))
+	}
+	if s.fresh {
+		return int64(size), false, s.lib.check("aclDestroyAclOpExecutor", C.gt_aclDestroyAclOpExecutor(s.lib.c, executor))
 	}
 	// Directly after the first phase, on the same thread: CANN looks at what the thread's latest first phase left.
 	switch code = C.gt_aclSetAclOpExecutorRepeatable(s.lib.c, executor); code {

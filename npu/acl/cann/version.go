@@ -2,9 +2,10 @@ package cann
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 )
@@ -18,13 +19,16 @@ type Version struct {
 }
 
 // ReadVersion reads the version files below the root of a toolkit, of 8.x or of 9.x.
-func ReadVersion(root string) Version {
+func ReadVersion(root string) Version { return ReadVersionIn(os.DirFS(root)) }
+
+// ReadVersionIn is ReadVersion for a toolkit that is the root of a file system.
+func ReadVersionIn(root fs.FS) Version {
 	v := Version{Packages: map[string]string{}}
 	for _, pattern := range []string{"*/version.info", "share/info/*/version.info"} {
-		files, _ := filepath.Glob(filepath.Join(root, pattern))
+		files, _ := fs.Glob(root, pattern)
 		for _, f := range files {
-			kv := keys(f)
-			pkg, name := filepath.Base(filepath.Dir(f)), kv["version_dir"]
+			kv := keys(root, f)
+			pkg, name := path.Base(path.Dir(f)), kv["version_dir"]
 			switch {
 			case name != "" && kv["Version"] != "":
 				v.Packages[pkg] = fmt.Sprintf("%s (%s)", name, kv["Version"])
@@ -40,7 +44,7 @@ func ReadVersion(root string) Version {
 		v.Name = name
 	}
 	if v.Name == "" {
-		v.Name = runningVersion(filepath.Join(root, "version.cfg"))
+		v.Name = runningVersion(root)
 	}
 	fmt.Sscanf(v.Name, "%d.%d", &v.Major, &v.Minor)
 	return v
@@ -63,11 +67,11 @@ func (v Version) String() string {
 }
 
 // installInfo is the version in ascend_toolkit_install.info, which lies in the folder of an architecture.
-func installInfo(root string) string {
+func installInfo(root fs.FS) string {
 	for _, pattern := range []string{"*-linux/ascend_*_install.info", "ascend_*_install.info"} {
-		files, _ := filepath.Glob(filepath.Join(root, pattern))
+		files, _ := fs.Glob(root, pattern)
 		for _, f := range files {
-			if name := keys(f)["version"]; name != "" {
+			if name := keys(root, f)["version"]; name != "" {
 				return name
 			}
 		}
@@ -76,21 +80,22 @@ func installInfo(root string) string {
 }
 
 // runningVersion is 8.1.RC1 of the line runtime_running_version=[7.7.0.1.238:8.1.RC1].
-func runningVersion(file string) string {
-	_, name, _ := strings.Cut(strings.Trim(keys(file)["runtime_running_version"], "[]"), ":")
+func runningVersion(root fs.FS) string {
+	_, name, _ := strings.Cut(strings.Trim(keys(root, "version.cfg")["runtime_running_version"], "[]"), ":")
 	return name
 }
 
 // keys reads the lines key=value of a file; nil if it cannot be read. Such a file has a few hundred bytes.
-func keys(file string) map[string]string {
-	text, err := os.ReadFile(file)
+func keys(root fs.FS, file string) map[string]string {
+	text, err := fs.ReadFile(root, file)
 	if err != nil || len(text) > 1<<20 {
 		return nil
 	}
-	return parseKeys(string(text))
+	return ParseKeys(string(text))
 }
 
-func parseKeys(text string) map[string]string {
+// ParseKeys reads lines key=value; quotes around a value and lines that begin with # are left out.
+func ParseKeys(text string) map[string]string {
 	m := map[string]string{}
 	for line := range strings.Lines(text) {
 		if k, v, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(k, "#") {

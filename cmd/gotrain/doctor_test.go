@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gotrain/gotrain/npu/acl/doctor"
+)
+
+// recordedMachine lays a machine of the doctor's tests out as a folder.
+func recordedMachine(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "npu", "acl", "doctor", "testdata", name+".machine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	var file string
+	files := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if f, ok := strings.CutPrefix(line, "-- "); ok {
+			file = strings.TrimSuffix(f, " --\n")
+			files[file] = ""
+			continue
+		}
+		files[file] += line
+	}
+	for f, text := range files {
+		f = filepath.Join(root, f)
+		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// A recorded machine is examined as the one it is a record of; a report of it has no addresses.
+func TestDoctorOfARecord(t *testing.T) {
+	root := recordedMachine(t, "a3")
+	out, errs, code := cli(t, "doctor", "--root", root)
+	if code != 0 || !strings.Contains(out, "16 NPUs, Ascend910_9391, CANN 8.1.RC1") || errs != "" {
+		t.Fatalf("code %d\n%s%s", code, out, errs)
+	}
+	if err := os.WriteFile(filepath.Join(root, "cmd", "hccn_tool_-i_2_-ip_-g.txt"), []byte("ipaddr:203.0.113.77\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "report.txt")
+	out, errs, code = cli(t, "doctor", "--root", root, "--json", "--report", file)
+	var r doctor.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || r.NPUs != 16 || !strings.Contains(out, "203.0.113.77") {
+		t.Fatalf("code %d, %v\n%s%s", code, err, out, errs)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(text), "203.0.113.77") || !strings.Contains(string(text), "has the address ADDRESS-1") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	edited := filepath.Join(root, "cmd", "hccn_tool_-i_3_-tls_-g.txt")
+	if err := os.WriteFile(edited, []byte("dev_id:3, tls switch[1](0:disable, 1:enable)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, code = cli(t, "doctor", "--root", root, "--brief")
+	if code != 69 || !strings.Contains(out, "TLS differs") || strings.Contains(out, "  ok ") || errs != "" {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code = cli(t, "doctor", "--root", filepath.Join(root, "none")); code != 66 {
+		t.Errorf("a folder that is not there: code %d %s", code, errs)
+	}
+	if _, errs, code = cli(t, "doctor", "--device=gpu"); code != 64 || !strings.Contains(errs, "hint: use one of cpu, npu, ref") {
+		t.Errorf("code %d %s", code, errs)
+	}
+}
+
+// This machine, with processes that probe.
+func TestDoctorHere(t *testing.T) {
+	out, err := program(t, "doctor", "--device=ref", "--json").Output()
+	var r struct {
+		Summary  string
+		Findings []doctor.Finding
+		Kernels  struct {
+			Rows []struct{ Passed, Failed int }
+		}
+	}
+	if jerr := json.Unmarshal(out, &r); jerr != nil || len(r.Kernels.Rows) < 90 {
+		t.Fatalf("%v %v\n%s", err, jerr, out)
+	}
+	for _, row := range r.Kernels.Rows {
+		if row.Failed > 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+	host := 0
+	for _, f := range r.Findings {
+		if f.Group == "host" {
+			host++
+		}
+	}
+	if host < 3 || r.Summary == "" {
+		t.Errorf("%s", out)
+	}
+}
