@@ -88,7 +88,7 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	if f.device != "" && !slices.Contains(npu.Families(), f.device) {
 		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--device=%s: no such device\nhint: use one of %s", f.device, strings.Join(npu.Families(), ", ")))
 	}
-	var sys doctor.System = newMachine()
+	var sys doctor.System = newThisMachine()
 	if f.root != "" {
 		root, err := os.OpenRoot(f.root)
 		if err != nil {

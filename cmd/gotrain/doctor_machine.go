@@ -23,25 +23,25 @@ import (
 	"github.com/gotrain/gotrain/npu/acl/doctor"
 )
 
-// machine is this machine, for the checks.
-type machine struct{ root fs.FS }
+// thisMachine is this machine, for the checks.
+type thisMachine struct{ root fs.FS }
 
-func newMachine() machine { return machine{os.DirFS("/")} }
+func newThisMachine() thisMachine { return thisMachine{os.DirFS("/")} }
 
 // FS is the file system.
-func (m machine) FS() fs.FS { return m.root }
+func (m thisMachine) FS() fs.FS { return m.root }
 
 // Access asks the system, which knows groups and capabilities.
-func (machine) Access(name string) error { return unix.Access(name, unix.R_OK|unix.W_OK) }
+func (thisMachine) Access(name string) error { return unix.Access(name, unix.R_OK|unix.W_OK) }
 
 // Env is the environment of this process.
-func (machine) Env() map[string]string { return settings.Environ() }
+func (thisMachine) Env() map[string]string { return settings.Environ() }
 
 // commandFolders are searched after PATH: the driver's tools are there, and users' PATH often lacks them.
 var commandFolders = []string{"/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"}
 
 // Command runs a command with a limit of time and of output.
-func (machine) Command(ctx context.Context, name string, args ...string) (string, error) {
+func (thisMachine) Command(ctx context.Context, name string, args ...string) (string, error) {
 	file, err := exec.LookPath(name)
 	for i := 0; err != nil && i < len(commandFolders) && !strings.Contains(name, "/"); i++ {
 		file, err = exec.LookPath(filepath.Join(commandFolders[i], name))
@@ -71,7 +71,7 @@ var probeLimits = map[string]time.Duration{doctor.StageHost: time.Minute, doctor
 	doctor.StageDevices: 3 * time.Minute}
 
 // Probe starts this program once more. The answer comes through a pipe of its own, because libraries print to standard output.
-func (machine) Probe(ctx context.Context, q doctor.Request) (*doctor.Probe, error) {
+func (thisMachine) Probe(ctx context.Context, q doctor.Request) (*doctor.Probe, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func FuzzVisible(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
-		l, err := visible(list)
+		l, err := cann.Visible(list)
 		if err == nil && (len(l) == 0 || !slices.IsSorted(l) || l[0] < 0) {
 			t.Errorf("%q gives %v", list, l)
 		}

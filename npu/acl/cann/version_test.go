@@ -48,7 +48,7 @@ func TestReadVersion(t *testing.T) {
 func FuzzKeys(f *testing.F) {
 	f.Add("Version=7.7\n# a=b\nx = \"y\"\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		for k, v := range parseKeys(text) {
+		for k, v := range ParseKeys(text) {
 			if strings.ContainsAny(k+v, "\n") {
 				t.Errorf("%q=%q has a line break", k, v)
 			}
