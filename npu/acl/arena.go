@@ -74,7 +74,7 @@ func (a *arena) alloc(bytes int64) (piece, error) {
 // full reports whether an error means that the device has no more memory.
 func full(err error) bool {
 	var e *cann.Error
-	return errors.As(err, &e) && e.Code == cann.CodeOutOfMemory
+	return errors.As(err, &e) && (e.Code == cann.CodeOutOfMemory || e.Code == cann.CodeDeviceOutOfMemory)
 }
 
 // grow takes a block from the device.

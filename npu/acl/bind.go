@@ -19,6 +19,7 @@ type launch struct {
 	seq     *cann.Sequence
 	objects []cann.Object
 	keep    []npu.Buffer
+	gone    bool // for the thread: the kernel was closed
 }
 
 // Kernel returns the kernel that was bound.
@@ -250,6 +251,7 @@ func view(t lower.Tensor, at func(lower.Ref) cann.Addr) cann.View {
 
 // drop destroys executors and then what they refer to. It runs on the thread.
 func (l *launch) drop() error {
+	l.gone = true
 	if l.seq == nil {
 		return nil
 	}

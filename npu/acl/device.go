@@ -82,9 +82,15 @@ func absent(err error) error {
 	return err
 }
 
+// openTime is enough for the first call of a process, which takes seconds, on a busy machine.
+const openTime = 5 * time.Minute
+
 // start sets the device up, on its thread.
 func (d *Device) start() error {
-	err := d.thread.do(context.Background(), func() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), openTime, fmt.Errorf("CANN has not opened the device within %v\n"+
+		"hint: the driver or the device may hang: npu-smi info and dmesg tell more", openTime))
+	defer cancel()
+	err := d.thread.do(ctx, func() error {
 		if err := d.lib.Init(); err != nil {
 			return err
 		}
@@ -238,8 +244,11 @@ func (d *Device) alive() error {
 	return d.thread.alive()
 }
 
-// Close frees everything that the device has; idempotent.
+// Close frees everything that the device has; idempotent. It fails, and frees nothing, if CANN does not return from a call.
 func (d *Device) Close() error {
+	if err := d.thread.clean(func() error { return nil }); errors.Is(err, errStuck) {
+		return d.wrap("close", err)
+	}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()

@@ -10,7 +10,8 @@
 // A device has one OS thread, which alone calls CANN for it (thread.go): contexts and error texts of CANN belong to threads. Streams are queues of commands
 // (stream.go, command.go). The thread gives commands to CANN's streams as far as it can, asks CANN now and then for events that somebody waits for, and runs
 // functions that goroutines hand to it. It never waits inside of CANN for longer than about a millisecond, so a wait ends with its context, whatever the
-// device does. Where CANN has no asynchronous form (a host function in stream order, a copy to Go's memory), the stream's queue is held instead.
+// device does. Where CANN has no asynchronous form (a host function in stream order, a copy to Go's memory), the stream's queue is held instead. If a call
+// of CANN itself hangs, waits still end with their contexts, and what cleans up, Close too, gives up after half a minute with an error.
 //
 // # Memory
 //
@@ -22,7 +23,7 @@
 //
 // Compile lowers an op and asks CANN for the workspace of each call. Bind makes tensors, scalars and arrays for the final addresses and has CANN
 // prepare each call once (its first phase). Run then only calls second phases, dozens of launches with one call from Go to C, and allocates
-// nothing. An operator that CANN cannot prepare once gets a first phase for each launch. CANN is kept at most some hundred launches ahead of the
+// nothing. An operator that CANN cannot prepare once gets a first phase for each launch. CANN is kept at most some hundred calls ahead of the
 // device (pace.go), because it cannot take launches back when a step is abandoned.
 //
 // # Errors

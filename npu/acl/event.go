@@ -4,6 +4,7 @@ package acl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -137,12 +138,22 @@ func (e *event) Done() bool {
 	if _, over, _ := r.state(); over {
 		return true
 	}
-	over := false
-	err := e.dev.thread.do(context.Background(), func() (err error) {
-		over, err = r.poll()
+	t := e.dev.thread
+	ctx, cancel := context.WithTimeoutCause(context.Background(), t.patience, errStuck)
+	defer cancel()
+	over := make(chan bool, 1)
+	err := t.do(ctx, func() error {
+		reached, err := r.poll()
+		over <- reached
 		return err
 	})
-	return err != nil || over // a lost device reaches nothing any more
+	switch {
+	case errors.Is(err, errStuck):
+		return false
+	case err != nil:
+		return true // a lost device reaches nothing any more
+	}
+	return <-over
 }
 
 // Sync waits for the latest Record.
@@ -171,7 +182,8 @@ func (r *record) wait(ctx context.Context) error {
 	r.mu.Unlock()
 	t := r.dev.thread
 	if watch {
-		err := t.do(context.Background(), func() error {
+		// Also on a dead device, which cuts its waits, and if this caller does not wait any more: other waiters rely on the watch.
+		err := t.hand(ctx, func() error {
 			t.waits = append(t.waits, wait{
 				poll: func() (bool, error) {
 					over, err := r.poll()
@@ -183,8 +195,8 @@ func (r *record) wait(ctx context.Context) error {
 				cut: func(err error) { r.finish(err, time.Since(t.opened)); r.release() },
 			})
 			return nil
-		})
-		if err != nil {
+		}, true)
+		if errors.Is(err, errClosed) { // nobody will watch
 			r.finish(err, time.Since(t.opened))
 			r.release()
 		}

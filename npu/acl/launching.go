@@ -28,8 +28,11 @@ func (s *stream) stepRun(c *command) (verdict, error) {
 	profile := s.profile
 	s.mu.Unlock()
 	t := s.dev.thread
-	n := min(len(c.batch)-int(c.at), t.runner.Chunk(), paceStep-s.pace.count)
-	part := c.batch[c.at:][:n]
+	part, calls, err := s.part(c.batch[c.at:])
+	if err != nil {
+		return finished, err
+	}
+	n := len(part)
 	if profile || t.debug {
 		err = s.oneByOne(part, profile)
 	} else {
@@ -40,11 +43,25 @@ func (s *stream) stepRun(c *command) (verdict, error) {
 	atomic.StoreUint64(&t.phases[1], two)
 	c.at += int64(n)
 	c.stage = 1
-	s.pace.count += n
+	s.pace.count += calls
 	if err != nil || int(c.at) == len(c.batch) || s.skip.Get() {
 		return finished, err
 	}
 	return partly, nil
+}
+
+// part is what may be given to CANN now of a batch, with its number of calls: at least one launch.
+func (s *stream) part(batch []npu.Launch) (part []npu.Launch, calls int, err error) {
+	n := 0
+	for n < min(len(batch), s.dev.thread.runner.Chunk()) && (n == 0 || s.pace.count+calls < paceStep) {
+		l := batch[n].(*launch) // checked by Run
+		if l.gone {
+			return nil, 0, fmt.Errorf("%s: the kernel was closed before it ran", l.kernel.label)
+		}
+		calls += l.seq.Len()
+		n++
+	}
+	return batch[:n], calls, nil
 }
 
 // together launches with one C call.

@@ -4,10 +4,11 @@ package acl
 
 import "github.com/gotrain/gotrain/npu/acl/cann"
 
-// pace keeps CANN from getting too far ahead of the device, because what CANN has cannot be skipped. After every paceStep launches there is a mark; beyond
-// two of them the stream waits.
+// pace keeps CANN from getting too far ahead of the device, because what CANN has cannot be skipped, and because a stream of CANN has room for some number
+// of tasks only: a call blocks when it is full, and with it the thread, which could not even abort a collective that hangs. After every paceStep calls
+// of operators there is a mark; beyond two of them the stream waits. How much room there is was not seen on an NPU.
 type pace struct {
-	count int           // launches since the latest mark
+	count int           // calls since the latest mark
 	marks [2]cann.Event // the older one first
 }
 

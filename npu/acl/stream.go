@@ -87,8 +87,12 @@ func (d *Device) newStream(name string) (*stream, error) {
 func (s *stream) Name() string { return s.name }
 
 // post enqueues a command, or returns the pending error.
-func (s *stream) post(c command) error {
+func (s *stream) post(c command) error { return s.postUntil(context.Background(), c) }
+
+// postUntil is post that stops waiting for room when ctx ends.
+func (s *stream) postUntil(ctx context.Context, c command) error {
 	s.mu.Lock()
+	var stop func() bool
 	for {
 		switch {
 		case s.closed:
@@ -100,6 +104,18 @@ func (s *stream) post(c command) error {
 		}
 		if s.n < queueLen {
 			break
+		}
+		if ctx.Err() != nil {
+			s.mu.Unlock()
+			return fmt.Errorf("%s: stream %s: its queue of %d commands is full: %w", s.dev.name, s.name, queueLen, context.Cause(ctx))
+		}
+		if stop == nil {
+			stop = context.AfterFunc(ctx, func() {
+				s.mu.Lock() // not between the look at ctx and the wait
+				defer s.mu.Unlock()
+				s.room.Broadcast()
+			})
+			defer stop()
 		}
 		s.room.Wait()
 	}
@@ -278,7 +294,7 @@ func (w *syncer) finish(s *stream) {
 // Sync waits for all commands so far and returns the first error since the last Sync.
 func (s *stream) Sync(ctx context.Context) error {
 	w := &syncer{done: make(chan error, 1)}
-	if err := s.post(command{kind: syncStream, sync: w}); err != nil {
+	if err := s.postUntil(ctx, command{kind: syncStream, sync: w}); err != nil {
 		return err
 	}
 	select {
@@ -300,7 +316,7 @@ func (s *stream) Sync(ctx context.Context) error {
 	return fmt.Errorf("%s: sync of stream %s, %d commands left: %w", s.dev.name, s.name, left, context.Cause(ctx))
 }
 
-// Skip sets the flag that is checked before each launch. What CANN already has runs: at most a few hundred launches, see pace.
+// Skip sets the flag that is checked before each launch. What CANN already has runs: at most a few hundred calls, see pace.
 func (s *stream) Skip(on bool) {
 	s.skipMu.Lock()
 	defer s.skipMu.Unlock()
@@ -316,6 +332,9 @@ func (s *stream) Close() error {
 	s.mu.Unlock()
 	if !first {
 		return nil
+	}
+	if err := s.dev.thread.clean(func() error { return nil }); errors.Is(err, errStuck) {
+		return s.dev.wrap("close of stream "+s.name, err)
 	}
 	_ = s.Sync(context.Background()) // errors have been reported, or nobody asked
 	s.mu.Lock()

@@ -35,12 +35,16 @@ type thread struct {
 
 	posts    atomic.Uint64 // what was posted, ever
 	sleeping atomic.Bool
-	wake     int // eventfd
+	wakeMu   sync.Mutex // held while another goroutine writes to wake, which must not be closed then: the number may soon be another file's
+	wake     int        // eventfd; -1 once closed
 
 	mu    sync.Mutex
 	calls []*call
 	dead  error // the device cannot be used any more; the first cause
 	stop  bool
+	stuck bool // cleaning up has waited in vain for the thread, which is inside of CANN
+
+	patience time.Duration // of those who clean up
 
 	ended chan struct{}
 
@@ -73,7 +77,7 @@ func newThread(name string) (*thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &thread{name: name, wake: fd, ended: make(chan struct{}), opened: time.Now(), pages: &pageLocked{}}
+	t := &thread{name: name, wake: fd, ended: make(chan struct{}), opened: time.Now(), pages: &pageLocked{}, patience: patience}
 	return t, nil
 }
 
@@ -100,7 +104,10 @@ func (t *thread) run(cpus []int) {
 		busy = t.poll() || busy
 		t.bury()
 		if t.finished() {
+			t.wakeMu.Lock()
 			unix.Close(t.wake)
+			t.wake = -1
+			t.wakeMu.Unlock()
 			return
 		}
 		if busy {
@@ -123,7 +130,11 @@ func (t *thread) notify() {
 	if t.sleeping.Load() {
 		var one [8]byte
 		binary.NativeEndian.PutUint64(one[:], 1)
-		_, _ = unix.Write(t.wake, one[:]) // a full counter has woken it already
+		t.wakeMu.Lock()
+		defer t.wakeMu.Unlock()
+		if t.wake >= 0 {
+			_, _ = unix.Write(t.wake, one[:]) // a full counter has woken it already
+		}
 	}
 }
 
@@ -164,6 +175,7 @@ func (t *thread) runCalls() bool {
 		}
 		c := t.calls[0]
 		t.calls = slices.Delete(t.calls, 0, 1)
+		t.stuck = false
 		dead := t.dead
 		t.mu.Unlock()
 		busy = true
@@ -192,8 +204,23 @@ var errClosed = errors.New("device is closed")
 // do runs fn on the thread and waits for it, or until ctx ends; fn then runs nevertheless, so it must not use what the caller frees.
 func (t *thread) do(ctx context.Context, fn func() error) error { return t.hand(ctx, fn, false) }
 
-// clean is do for what must be done although the device is dead.
-func (t *thread) clean(fn func() error) error { return t.hand(context.Background(), fn, true) }
+// patience is how long cleaning up waits for the thread. A call of CANN may hang, such as that which connects ranks, and a process must end nevertheless.
+const patience = 30 * time.Second
+
+var errStuck = errors.New("the thread of the device is inside of a call of CANN that does not return; what the device has ends with the process")
+
+// clean is do for what must be done although the device is dead. It gives up when the thread does not come.
+func (t *thread) clean(fn func() error) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), t.patience, errStuck)
+	defer cancel()
+	err := t.hand(ctx, fn, true)
+	if errors.Is(err, errStuck) {
+		t.mu.Lock()
+		t.stuck = len(t.calls) > 0
+		t.mu.Unlock()
+	}
+	return err
+}
 
 func (t *thread) hand(ctx context.Context, fn func() error, last bool) error {
 	c := &call{fn: fn, done: make(chan error, 1), last: last}
@@ -206,6 +233,10 @@ func (t *thread) hand(ctx context.Context, fn func() error, last bool) error {
 		t.mu.Unlock()
 		return t.dead
 	}
+	if t.stuck && last {
+		t.mu.Unlock()
+		return fmt.Errorf("%s: %w", t.name, errStuck)
+	}
 	t.calls = append(t.calls, c)
 	t.mu.Unlock()
 	t.notify()
@@ -217,13 +248,16 @@ func (t *thread) hand(ctx context.Context, fn func() error, last bool) error {
 	}
 }
 
-// end makes the thread return; nothing may be handed to it any more.
+// end makes the thread return; nothing may be handed to it any more. A thread that hangs in CANN stays.
 func (t *thread) end() {
 	t.mu.Lock()
 	t.stop = true
 	t.mu.Unlock()
 	t.notify()
-	<-t.ended
+	select {
+	case <-t.ended:
+	case <-time.After(t.patience):
+	}
 }
 
 // note looks whether an error means the death of the device: CANN says so, or something that ran on the device failed, after which CANN promises

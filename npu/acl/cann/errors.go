@@ -16,17 +16,19 @@ type Error struct {
 
 // The codes that gotrain treats specially.
 const (
-	codeInitialised   = 100002
-	CodeStub          = 100039 // a library for linking, from the folder devlib, was loaded
-	CodeNoContext     = 107002
-	CodeUnsupported   = 207000
-	CodeOutOfMemory   = 207001
-	CodeNoEvents      = 207007
-	CodeStreamTimeout = 507046 // the deadline of our own wait, not a fault of the device
-	CodeEventTimeout  = 507047
-	CodeNotReusable   = 561000 // aclSetAclOpExecutorRepeatable: the operator must have a new executor for each launch
-	codeAbsent        = -1 << 31
-	codeNoRoom        = -1<<31 + 1
+	codeInitialised = 100002
+	CodeStub        = 100039 // a library for linking, from the folder devlib, was loaded
+	CodeNoContext   = 107002
+	CodeUnsupported = 207000
+	CodeOutOfMemory = 207001
+	CodeNoEvents    = 207007
+	// CodeDeviceOutOfMemory is what some calls return instead of CodeOutOfMemory.
+	CodeDeviceOutOfMemory = 207018
+	CodeStreamTimeout     = 507046 // the deadline of our own wait, not a fault of the device
+	CodeEventTimeout      = 507047
+	CodeNotReusable       = 561000 // aclSetAclOpExecutorRepeatable: the operator must have a new executor for each launch
+	codeAbsent            = -1 << 31
+	codeNoRoom            = -1<<31 + 1
 )
 
 // meaning is what a code means, and what the user can do. The tables are lists, which need no code to be filled when the program starts.
@@ -69,7 +71,7 @@ var meanings = []meaning{
 	{207005, "a resource is exhausted", "use fewer processes on this device"}, {207006, "no permission for the device",
 		"add the user to the group HwHiAiUser, or pass /dev/davinci* to the container"},
 	{CodeNoEvents, "events are exhausted", hintReport}, {207008, "streams are exhausted", "use fewer processes on this device"},
-	{207018, "out of memory on the device", "use a smaller batch or more ranks"},
+	{CodeDeviceOutOfMemory, "out of memory on the device", "use a smaller batch or more ranks"},
 	{361001, "a call of the runtime failed inside of an operator", hintDoctor},
 	{500000, "internal error", hintReport}, {500001, "failure in the operator compiler", hintKernels}, {500002, "failure in the graph engine", hintReport},
 	{500003, "failure in the runtime", hintDoctor}, {500004, "failure in the driver", hintMatch}, {500005, "failure in profiling", hintReport},
@@ -169,6 +171,10 @@ func fatal(code int32) bool {
 	}
 	return code >= 507000 && code <= 507999
 }
+
+// notReusable reports whether a code of aclSetAclOpExecutorRepeatable means that the operator must have a new executor for each launch. 9.x returns
+// CodeNotReusable; what 8.1 returns is not documented, so all codes of the operator library (561xxx) count: a new executor is right in any case.
+func notReusable(code int32) bool { return code >= 561000 && code <= 561999 }
 
 // newError makes the error of a call from its code and CANN's text.
 func newError(call, op string, code int32, detail string) *Error {

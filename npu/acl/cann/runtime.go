@@ -54,6 +54,9 @@ func (l *Lib) fail(call, op string, code int32) *Error {
 	return newError(call, op, code, detail)
 }
 
+// forget drops CANN's text about a call whose failure is an answer. It would turn up in the next real error.
+func (l *Lib) forget() { C.gt_aclGetRecentErrMsg(l.c) }
+
 // Init initialises CANN, once in a process. It stays initialised until the process ends: CANN cannot be initialised again after its end.
 func (l *Lib) Init() error {
 	l.initOnce.Do(func() {
@@ -181,6 +184,7 @@ func (l *Lib) DestroyStream(s Stream) error {
 func (l *Lib) SyncStream(s Stream, ms int) (done bool, err error) {
 	code := C.gt_aclrtSynchronizeStreamWithTimeout(l.c, pointer(s), C.int32_t(ms))
 	if code == CodeStreamTimeout {
+		l.forget()
 		return false, nil
 	}
 	return code == 0, l.check("aclrtSynchronizeStreamWithTimeout", code)

@@ -104,11 +104,13 @@ func (s *Sequence) Prepare(i int) (workspace int64, reused bool, err error) {
 		return int64(size), false, s.lib.check("aclDestroyAclOpExecutor", C.gt_aclDestroyAclOpExecutor(s.lib.c, executor))
 	}
 	// Directly after the first phase, on the same thread: CANN looks at what the thread's latest first phase left.
-	switch code = C.gt_aclSetAclOpExecutorRepeatable(s.lib.c, executor); code {
-	case 0:
+	code = C.gt_aclSetAclOpExecutorRepeatable(s.lib.c, executor)
+	switch {
+	case code == 0:
 		c.executor, c.size = executor, size
 		return int64(size), true, nil
-	case CodeNotReusable:
+	case notReusable(int32(code)):
+		s.lib.forget()
 		// It has no owner but us until a second phase consumes it.
 		err := s.lib.check("aclDestroyAclOpExecutor", C.gt_aclDestroyAclOpExecutor(s.lib.c, executor))
 		return int64(size), false, err
