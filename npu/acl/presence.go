@@ -46,18 +46,18 @@ func (m machine) nodes() []int {
 func (m machine) devices() ([]int, error) {
 	nodes := m.nodes()
 	list := m.env(cann.EnvVisible)
-	if list == "" {
-		return nodes, nil
+	if list == "" || len(nodes) == 0 && m.env(cann.EnvHome) == "" {
+		return nodes, nil // without devices the list chooses from nothing, whatever it says
 	}
 	l, err := cann.Visible(list)
 	if err != nil {
 		return nil, err
 	}
-	if len(nodes) == 0 && m.env(cann.EnvHome) != "" {
+	if len(nodes) == 0 {
 		return l, nil // a CANN without device files: its number of devices is not known, so the list counts
 	}
 	// In a container the files keep the numbers of the host while CANN counts from 0.
-	whole := len(nodes) > 0 && nodes[len(nodes)-1] == len(nodes)-1
+	whole := nodes[len(nodes)-1] == len(nodes)-1
 	for _, n := range l {
 		if whole && !slices.Contains(nodes, n) || n >= len(nodes) && !slices.Contains(nodes, n) {
 			return nil, fmt.Errorf("%s=%s: there is no device %d among %d\nhint: inside of a container count from 0", cann.EnvVisible, list, n, len(nodes))

@@ -45,6 +45,8 @@ func TestDevicesOfAMachine(t *testing.T) {
 		{board(four, cann.EnvVisible, "a"), nil, "not the number"},
 		{board(nodes("4", "5"), cann.EnvVisible, "0,1"), []int{0, 1}, ""}, // a container, which counts from 0
 		{board(nodes("4", "5"), cann.EnvVisible, "2"), nil, "no device 2"},
+		{board(fstest.MapFS{}, cann.EnvVisible, "0,1"), nil, ""}, // a machine without devices: what is left of a variable is no mistake
+		{board(fstest.MapFS{}, cann.EnvVisible, "a,-3"), nil, ""},
 		{board(fstest.MapFS{}, cann.EnvVisible, "0,1", cann.EnvHome, "/fake"), []int{0, 1}, ""},
 	} {
 		got, err := c.m.devices()
