@@ -62,8 +62,20 @@ type OpenError struct {
 func (e *OpenError) Error() string { return e.Err.Error() }
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// ExitCode is the code of a program that ends because a device is not available, as ddp/launch documents it.
-func (e *OpenError) ExitCode() int { return 69 }
+// ExitCode is the code of a program that ends because a device is not available, or because an option of it is wrong, as ddp/launch documents them.
+func (e *OpenError) ExitCode() int {
+	var wrong *OptionError
+	if errors.As(e.Err, &wrong) {
+		return 78
+	}
+	return 69
+}
+
+// OptionError is wrapped by the error of an Opener for which Options.Extra is wrong: the mistake is in what was asked for, not in the machine.
+type OptionError struct{ Err error }
+
+func (e *OptionError) Error() string { return e.Err.Error() }
+func (e *OptionError) Unwrap() error { return e.Err }
 
 // Open opens a device of a family ("cpu", "ref", …). Import the device's package for its side effect first. Its error is an *OpenError.
 func Open(family string, o Options) (Device, error) {

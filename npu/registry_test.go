@@ -2,6 +2,7 @@ package npu_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/gotrain/gotrain/npu"
@@ -23,5 +24,17 @@ func TestOpenFails(t *testing.T) {
 		if family == "broken" && !errors.Is(err, reason) {
 			t.Error(err)
 		}
+	}
+}
+
+// A wrong option is a mistake of whoever wrote it, and has another exit code than a device that is missing.
+func TestOpenWithWrongOption(t *testing.T) {
+	npu.Register("picky", 0, func(npu.Options) (npu.Device, error) {
+		return nil, fmt.Errorf("picky: open: %w", &npu.OptionError{Err: errors.New("unknown option")})
+	})
+	_, err := npu.Open("picky", npu.Options{})
+	var e *npu.OpenError
+	if !errors.As(err, &e) || e.ExitCode() != 78 || err.Error() != "picky: open: unknown option" {
+		t.Errorf("%v", err)
 	}
 }

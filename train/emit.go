@@ -147,7 +147,9 @@ func (t *Trainer) gauge(e *telemetry.Step) {
 		}
 	}
 	if m, ok := t.dev.(npu.MemoryUse); ok {
+		e.Memory = telemetry.Value{} // the process's would be taken for the device's
 		if n, ok := m.MemoryUse(); ok {
+			t.most = max(t.most, float64(n))
 			e.Memory = telemetry.Known(float64(n))
 		}
 	}
@@ -181,6 +183,9 @@ func (t *Trainer) emitEnd(err error) {
 		return
 	}
 	_, peak := telemetry.Memory()
+	if t.most > 0 {
+		peak = telemetry.Known(t.most)
+	}
 	unit := ""
 	if t.train != nil {
 		unit = t.train.net.items.rate()

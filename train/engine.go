@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,6 +43,9 @@ func (t *Trainer) params() ([]ddp.Param, error) {
 // openTransport opens what carries gradients.
 func (t *Trainer) openTransport(ctx context.Context) (err error) {
 	c := &t.cfg
+	if err := t.sameFamily(ctx); err != nil {
+		return err
+	}
 	t.data, err = comm.ForDevice(ctx, comm.Opening{Control: t.comm, Device: t.dev, LocalRank: c.LocalRank, LocalSize: c.LocalSize, Node: c.Node,
 		Timeout: c.Timeout, LongWork: c.LongWork, Options: c.Transport})
 	if err == nil {
@@ -52,6 +56,18 @@ func (t *Trainer) openTransport(ctx context.Context) (err error) {
 		return err
 	}
 	return launch.WithCode(launch.ExitUnavailable, err)
+}
+
+// sameFamily checks that all ranks compute on devices of one family: device = auto takes another one on a rank for which the machine has none left.
+func (t *Trainer) sameFamily(ctx context.Context) error {
+	family := t.dev.Info().Family
+	err := comm.Consensus(ctx, t.comm, "the device family", []comm.Item{{Name: "device", Text: family}})
+	var differ *comm.ConsensusError
+	if errors.As(err, &differ) {
+		return launch.WithCode(launch.ExitUnavailable, fmt.Errorf("train: rank %d computes on %s: %w\n"+
+			"hint: start no more ranks than there are devices, or choose the device yourself, such as train.device = \"cpu\"", t.comm.Rank(), family, err))
+	}
+	return err
 }
 
 // openEngine cuts the buckets and checks that all ranks run the same thing.

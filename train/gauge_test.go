@@ -19,13 +19,32 @@ func (g gauged) MemoryUse() (int64, bool)     { return 1 << 30, g.ok }
 func TestGaugesOfTheDevice(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		e := telemetry.Step{Util: telemetry.Known(0.5), Memory: telemetry.Known(7)}
-		(&Trainer{dev: gauged{ok: ok}}).gauge(&e)
-		util, memory := 0.5, 7.0
+		tr := &Trainer{dev: gauged{ok: ok}, bus: telemetry.NewBus(), window: &telemetry.Window{}}
+		tr.gauge(&e)
+		util, memory := telemetry.Known(0.5), telemetry.Value{} // the memory of the process is not that of the device
 		if ok {
-			util, memory = 0.37, 1<<30
+			util, memory = telemetry.Known(0.37), telemetry.Known(1<<30)
 		}
-		if e.Util != telemetry.Known(util) || e.Memory != telemetry.Known(memory) {
+		if e.Util != util || e.Memory != memory {
 			t.Errorf("device tells %v: %v, %v", ok, e.Util, e.Memory)
+		}
+		var end ended
+		tr.bus = telemetry.NewBus(&end)
+		tr.emitEnd(nil)
+		if ok && end.peak != memory {
+			t.Errorf("at the end the most that was in use is %v, want %v", end.peak, memory)
 		}
 	}
 }
+
+// ended keeps the peak of a run's last event.
+type ended struct{ peak telemetry.Value }
+
+func (e *ended) Emit(ev telemetry.Event) error {
+	if end, ok := ev.(telemetry.RunEnd); ok {
+		e.peak = end.PeakMemory
+	}
+	return nil
+}
+
+func (e *ended) Close() error { return nil }

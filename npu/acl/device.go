@@ -74,8 +74,18 @@ func Open(o npu.Options) (*Device, error) {
 	return d, nil
 }
 
+// beyondError is the error for a device number of which CANN has fewer.
+type beyondError struct{ index, n int }
+
+func (e *beyondError) Error() string {
+	return fmt.Sprintf("device %d of %d\nhint: start at most %d ranks on this machine, or check %s", e.index, e.n, e.n, cann.EnvVisible)
+}
+
 // absent marks an error of a machine that has no device file: that it has a CANN, for building, does not mean that something is broken.
 func absent(err error) error {
+	if e := (*beyondError)(nil); errors.As(err, &e) && e.n > 0 {
+		return err // CANN found devices, with or without files
+	}
 	if m := here(); m.env(cann.EnvHome) == "" && len(m.nodes()) == 0 {
 		return fmt.Errorf("%w: %w", npu.ErrAbsent, err)
 	}
@@ -99,7 +109,7 @@ func (d *Device) start() error {
 			return err
 		}
 		if d.index >= n {
-			return fmt.Errorf("device %d of %d\nhint: start at most %d ranks on this machine, or check %s", d.index, n, n, cann.EnvVisible)
+			return &beyondError{d.index, n}
 		}
 		if err := d.lib.SetDevice(d.index); err != nil {
 			return err

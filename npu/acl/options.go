@@ -53,7 +53,7 @@ func parseOptions(o npu.Options) (options, error) {
 			err = fmt.Errorf("unknown option %q\nhint: use one of %s", k, strings.Join(optionKeys, ", "))
 		}
 		if err != nil {
-			return options{}, err
+			return options{}, &npu.OptionError{Err: err}
 		}
 	}
 	r.fresh = !reuse

@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -20,7 +21,8 @@ func TestOptions(t *testing.T) {
 	}
 	for key, value := range map[string]string{"device": "-1", "deterministic": "yes", "memory_mib": "much", "layout": "nhwc", "debug_sync": ""} {
 		_, err := parseOptions(npu.Options{Extra: map[string]string{key: value}})
-		if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "hint: ") {
+		var wrong *npu.OptionError
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "hint: ") {
 			t.Errorf("%s=%s: %v", key, value, err)
 		}
 	}

@@ -106,11 +106,11 @@ func (d *Device) options(o npu.Options) error {
 	case string(NHWC), string(NChw16c):
 		d.layout = npu.Layout(l)
 	default:
-		return fmt.Errorf("cpu: open: unknown layout %q\nhint: use one of auto, nhwc, nChw16c", l)
+		return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown layout %q\nhint: use one of auto, nhwc, nChw16c", l)}
 	}
 	for k := range o.Extra {
 		if !slices.Contains([]string{"layout", "onednn", "calibrate"}, k) {
-			return fmt.Errorf("cpu: open: unknown option %q\nhint: use one of layout, onednn, calibrate", k)
+			return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown option %q\nhint: use one of layout, onednn, calibrate", k)}
 		}
 	}
 	return nil

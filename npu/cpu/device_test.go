@@ -3,6 +3,7 @@
 package cpu
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -29,8 +30,13 @@ func TestOpenErrors(t *testing.T) {
 		"processor 5000":          {CPUs: []int{5000}},
 		"/nonexistent/libdnnl.so": {Extra: map[string]string{"onednn": "/nonexistent/libdnnl.so"}},
 	} {
-		if _, err := npu.Open("cpu", o); err == nil || !strings.Contains(err.Error(), what) {
+		_, err := npu.Open("cpu", o)
+		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error with %q, have %v", what, err)
+		}
+		var wrong *npu.OptionError
+		if errors.As(err, &wrong) != strings.Contains(what, "unknown") {
+			t.Errorf("%v: a wrong option: %v", err, wrong)
 		}
 	}
 	t.Setenv("GOTRAIN_ONEDNN", "/nonexistent")

@@ -41,12 +41,12 @@ func Open(o npu.Options) (npu.Device, error) {
 	}
 	for k := range o.Extra {
 		if !slices.Contains([]string{"memory", "f16", "calibrate"}, k) { // calibrate: the peak of this device interests nobody
-			return nil, fmt.Errorf("ref: open: unknown option %q\nhint: use one of memory, f16", k)
+			return nil, &npu.OptionError{Err: fmt.Errorf("ref: open: unknown option %q\nhint: use one of memory, f16", k)}
 		}
 	}
 	memory, err := parseMemory(o.Extra["memory"])
 	if err != nil {
-		return nil, err
+		return nil, &npu.OptionError{Err: err}
 	}
 	n := o.Threads
 	if n == 0 {
@@ -55,7 +55,7 @@ func Open(o npu.Options) (npu.Device, error) {
 	half := o.Compute == npu.F16
 	if v, set := o.Extra["f16"]; set {
 		if half, err = strconv.ParseBool(v); err != nil {
-			return nil, fmt.Errorf("ref: open: option f16 is %q, must be true or false", v)
+			return nil, &npu.OptionError{Err: fmt.Errorf("ref: open: option f16 is %q, must be true or false", v)}
 		}
 	}
 	return &device{threads: n, half: half, memory: memory, opened: time.Now(), streams: map[*stream]bool{}}, nil
