@@ -17,6 +17,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/acl/abi/headers"
 	"github.com/gotrain/gotrain/npu/acl/doctor"
 	"github.com/gotrain/gotrain/npu/acl/doctor/kernels"
 	"github.com/gotrain/gotrain/train"
@@ -105,6 +106,13 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 			return err
 		}
 		r.Kernels = k
+	}
+	if f.abi {
+		h, err := headers.Run(ctx, headers.Options{Roots: headers.Installed(r.Toolkit)})
+		if err != nil {
+			return err
+		}
+		r.ABI = h
 	}
 	if f.report != "" {
 		if err := writeReport(f.report, r); err != nil {

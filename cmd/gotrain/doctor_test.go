@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gotrain/gotrain/npu/acl/doctor"
+	"github.com/gotrain/gotrain/npu/acl/fakecann"
 )
 
 // recordedMachine lays a machine of the doctor's tests out as a folder.
@@ -102,5 +104,29 @@ func TestDoctorHere(t *testing.T) {
 	}
 	if host < 3 || r.Summary == "" {
 		t.Errorf("%s", out)
+	}
+}
+
+// Against the fake CANN the whole of it works: libraries, devices, kernels; a CANN without headers is said to have none.
+func TestDoctorOfAFake(t *testing.T) {
+	dir := t.TempDir()
+	if err := fakecann.BuildWith(dir, fakecann.Options{Version: "9.0", Without: []string{"SwiGlu"}}); errors.Is(err, fakecann.ErrNoCompiler) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	cmd := program(t, "doctor", "--abi", "--json")
+	cmd.Env = append(cmd.Env, "GOTRAIN_CANN_HOME="+dir, "FAKE_CANN_DEVICES=2")
+	out, err := cmd.Output()
+	for _, want := range []string{"CANN 9.0.0", "DCMI: 2 chips, all healthy", "HCCL: all 34 are there", "operators: lacks 1 of 168: SwiGlu",
+		"npu:0, npu:1 can be opened: Ascend910B3 (A2)", "no headers of CANN are installed", `"soc": "Ascend910B3"`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q, %v\n%s", want, err, out)
+		}
+	}
+	cmd = program(t, "doctor", "--brief")
+	cmd.Env = append(cmd.Env, "GOTRAIN_CANN_HOME="+dir, "FAKE_CANN_INJECT=aclrtSetDevice:*:507033")
+	if out, err = cmd.Output(); cmd.ProcessState.ExitCode() != 69 || !strings.Contains(string(out), "npu:0 cannot be opened") || !strings.Contains(string(out), "507033") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

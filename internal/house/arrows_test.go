@@ -16,17 +16,18 @@ const module = "github.com/gotrain/gotrain"
 // arrows lists what a package may import from this module. A name matches the package; with /... it also matches the packages below. The longest
 // matching entry applies; a package without an entry is an error, so a new package needs an entry.
 var arrows = map[string]string{
-	"npu":            "",
-	"npu/queue":      "npu",
-	"npu/kind":       "npu",
-	"npu/ref":        "npu npu/kind npu/queue",
-	"npu/solib":      "",
-	"npu/cpu":        "npu npu/... internal/cgroup",
-	"npu/acl":        "npu npu/... internal/amount",
-	"npu/acl/abi":    "",
-	"npu/acl/lower":  "npu npu/kind npu/acl/abi",
-	"npu/acl/doctor": "npu/acl/... ddp/comm/hccl/settings internal/amount", // settings imports nothing
-	"npu/...":        "npu npu/... ",                                       // devices
+	"npu":                 "",
+	"npu/queue":           "npu",
+	"npu/kind":            "npu",
+	"npu/ref":             "npu npu/kind npu/queue",
+	"npu/solib":           "",
+	"npu/cpu":             "npu npu/... internal/cgroup",
+	"npu/acl":             "npu npu/... internal/amount",
+	"npu/acl/abi/headers": "npu/acl/abi",
+	"npu/acl/abi":         "",
+	"npu/acl/lower":       "npu npu/kind npu/acl/abi",
+	"npu/acl/doctor":      "npu/acl/... ddp/comm/hccl/settings internal/amount", // settings imports nothing
+	"npu/...":             "npu npu/... ",                                       // devices
 
 	"graph/op":         "npu npu/kind",
 	"graph/plan":       "npu npu/kind graph/op",

@@ -50,6 +50,7 @@ type Report struct {
 	NPUs     int       `json:"npus"` // device files, or devices that CANN reports
 	SoC      string    `json:"soc,omitempty"`
 	CANN     string    `json:"cann,omitempty"`
+	Toolkit  string    `json:"toolkit,omitempty"` // the folder of CANN
 	Findings []Finding `json:"findings"`
 	Kernels  Section   `json:"kernels,omitempty"` // of --device
 	ABI      Section   `json:"abi,omitempty"`     // of --abi

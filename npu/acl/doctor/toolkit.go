@@ -86,7 +86,7 @@ func (x *exam) toolkit() {
 		return
 	}
 	v := cann.ReadVersionIn(x.sub(x.root))
-	x.r.CANN = v.Name
+	x.r.CANN, x.r.Toolkit = v.Name, x.root
 	switch {
 	case v.Name == "":
 		x.add(Warning, x.root, "check that the folder is a whole toolkit", "no file tells the version of CANN")
