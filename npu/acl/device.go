@@ -25,7 +25,7 @@ type Device struct {
 	info    npu.Info
 	context cann.Context
 	set     bool // the thread has the device
-	held    bool // HCCL has something on it that cannot be given back; for the thread
+	held    int  // what HCCL has on it that cannot be given back; for the thread
 
 	gauges gauges
 
@@ -313,7 +313,7 @@ func (d *Device) tearDown() error {
 	clear(d.locked)
 	errs = append(errs, d.arena.clear())
 	t.runner.Close()
-	if d.set && !d.held {
+	if d.set && d.held == 0 {
 		errs = append(errs, d.lib.ResetDevice(d.index))
 	}
 	return errors.Join(errs...)

@@ -57,14 +57,18 @@ func Enqueue(s npu.Stream, fn func(raw Raw, stream cann.Stream) error) error {
 }
 
 // Hold tells that a library has something on the device that cannot be given back, such as a communicator whose peers are gone. Close then does not reset
-// the device, which would take it away under the library; it ends with the process.
-func Hold(d npu.Device) error {
+// the device, which would take it away under the library; it ends with the process. Each call with on = true is undone by one with false.
+func Hold(d npu.Device, on bool) error {
 	dev, ok := d.(*Device)
 	if !ok {
 		return fmt.Errorf("acl: %T is not an NPU of this package", d)
 	}
 	return dev.thread.clean(func() error {
-		dev.held = true
+		if on {
+			dev.held++
+		} else {
+			dev.held--
+		}
 		return nil
 	})
 }

@@ -36,6 +36,8 @@ type Comm struct {
 	closed  bool
 	broken  error // first error
 	dropped bool  // the rail was aborted
+	held    bool  // the device knows that HCCL has a communicator on it that stays
+	gone    bool  // HCCL's communicator is destroyed
 	calls   int64
 	pending int         // calls without an end
 	events  []npu.Event // idle

@@ -63,10 +63,14 @@ func (d *fakeDevice) OnThread(ctx context.Context, f func() error) error {
 
 func (d *fakeDevice) Last(ctx context.Context, f func() error) error { return d.OnThread(ctx, f) }
 
-func (d *fakeDevice) Hold(context.Context) error {
+func (d *fakeDevice) Hold(_ context.Context, on bool) error {
 	d.hub.mu.Lock()
 	defer d.hub.mu.Unlock()
-	d.hub.held++
+	if on {
+		d.hub.held++
+	} else {
+		d.hub.held--
+	}
 	return nil
 }
 

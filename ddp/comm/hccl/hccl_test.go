@@ -477,6 +477,26 @@ func TestDestroyFails(t *testing.T) {
 	w.close(false)
 }
 
+// A rank that closes long before the others keeps its device from being reset under HCCL's communicator, until all have closed.
+func TestCloseLongBeforeOthers(t *testing.T) {
+	w := newWorld(t, 2).open(nil).must()
+	held := func() int {
+		w.hub.mu.Lock()
+		defer w.hub.mu.Unlock()
+		return w.hub.held
+	}
+	if err := w.ranks[0].Close(); err != nil { // returns before the other comes
+		t.Fatal(err)
+	}
+	if held() != 1 {
+		t.Errorf("%d devices are held while the communicator is there", held())
+	}
+	w.close(true)
+	if held() != 0 {
+		t.Errorf("%d devices are held after all have closed", held())
+	}
+}
+
 // A rank that does not answer after a collective has stalled is named: its process is frozen, most likely. Here it waits with a longer deadline.
 func TestStallNamesWhoDoesNotAnswer(t *testing.T) {
 	w := newWorld(t, 3)

@@ -88,6 +88,7 @@ func (c *Comm) Close() error {
 			return c.leaving
 		}
 	case <-time.After(c.closeTime):
+		c.hold() // the caller may close the device before the others come
 	}
 	return nil
 }
@@ -103,7 +104,9 @@ func (c *Comm) dismantle(orderly bool) {
 		gone = err == nil
 		errs = append(errs, err)
 	}
-	if !gone {
+	if gone {
+		c.letGo()
+	} else {
 		c.hold()
 	}
 	for _, ev := range c.events {
@@ -118,14 +121,32 @@ func (c *Comm) dismantle(orderly bool) {
 	}
 }
 
-// hold leaves HCCL's communicator to the end of the process.
+// hold leaves HCCL's communicator to the end of the process, unless it is gone.
 func (c *Comm) hold() {
-	if c.group == 0 && !c.unsure {
-		return
+	c.mu.Lock()
+	hold := (c.group != 0 || c.unsure) && !c.gone && !c.held
+	c.held = c.held || hold
+	c.mu.Unlock()
+	if hold {
+		c.setHeld(true)
 	}
+}
+
+// letGo undoes hold, once the communicator is gone.
+func (c *Comm) letGo() {
+	c.mu.Lock()
+	held := c.held
+	c.gone, c.held = true, false
+	c.mu.Unlock()
+	if held {
+		c.setHeld(false)
+	}
+}
+
+func (c *Comm) setHeld(on bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
 	defer cancel()
-	_ = c.port.Hold(ctx) // it matters for an orderly end only, which this is not
+	_ = c.port.Hold(ctx, on) // where it fails, the device is gone or does not answer, and nothing will reset it
 }
 
 // destroy ends HCCL's communicator.

@@ -14,8 +14,8 @@ type port interface {
 	OnThread(ctx context.Context, f func() error) error
 	// Last is OnThread for what must be done even if the device is lost.
 	Last(ctx context.Context, f func() error) error
-	// Hold tells that HCCL keeps what it has on the device until the process ends.
-	Hold(ctx context.Context) error
+	// Hold tells that HCCL keeps what it has on the device until the process ends; with on = false, that it does not after all.
+	Hold(ctx context.Context, on bool) error
 	// Rail makes a stream for collectives.
 	Rail(name string) (rail, error)
 	// HCCL loads the library.

@@ -69,8 +69,8 @@ func (p *aclPort) Last(ctx context.Context, f func() error) error {
 	return bounded(ctx, func() error { return acl.CallLast(p.Device, func(acl.Raw) error { return f() }) })
 }
 
-func (p *aclPort) Hold(ctx context.Context) error {
-	return bounded(ctx, func() error { return acl.Hold(p.Device) })
+func (p *aclPort) Hold(ctx context.Context, on bool) error {
+	return bounded(ctx, func() error { return acl.Hold(p.Device, on) })
 }
 
 // bounded waits for f until ctx ends; f then runs nevertheless.
