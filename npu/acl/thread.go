@@ -260,58 +260,6 @@ func (t *thread) end() {
 	}
 }
 
-// note looks whether an error means the death of the device: CANN says so, or something that ran on the device failed, after which CANN promises
-// nothing for what runs behind it. It is for the thread.
-func (t *thread) note(err error) {
-	var e *cann.Error
-	var late *lateError
-	switch {
-	case errors.As(err, &late):
-		t.die(err)
-	case errors.As(err, &e) && e.Fatal && t.debug:
-		t.die(err)
-	case errors.As(err, &e) && e.Fatal:
-		t.die(t.late(err)) // a call may fail because of what ran before it
-	}
-}
-
-// die ends the device: every wait ends with the cause, and every later call returns it.
-func (t *thread) die(cause error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.dead == nil {
-		t.dead = &deadError{fmt.Errorf("%s is lost: %w", t.name, cause)}
-	}
-}
-
-// bury ends what waits for a dead device.
-func (t *thread) bury() {
-	dead := t.alive()
-	if dead == nil {
-		return
-	}
-	for _, s := range t.streams {
-		s.fail(dead)
-	}
-	for _, w := range t.waits {
-		w.cut(dead)
-	}
-	t.waits = nil
-}
-
-// deadError is the error of a device that was lost.
-type deadError struct{ err error }
-
-func (e *deadError) Error() string { return e.err.Error() }
-func (e *deadError) Unwrap() error { return e.err }
-
-// alive returns the cause of the device's death.
-func (t *thread) alive() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.dead
-}
-
 // poll asks for everything that somebody waits for.
 func (t *thread) poll() bool {
 	before := len(t.waits)
@@ -335,64 +283,6 @@ func (t *thread) probe() {
 		}
 	}
 }
-
-// event takes an event that nothing uses.
-func (t *thread) event() (cann.Event, error) {
-	const rest = 64 // an event rests for a while before it is recorded again
-	if e := t.idle(rest); e != 0 {
-		return e, nil
-	}
-	e, err := t.lib.NewEvent()
-	if err != nil {
-		var c *cann.Error
-		if errors.As(err, &c) && c.Code == cann.CodeNoEvents {
-			if e := t.idle(0); e != 0 {
-				return e, nil
-			}
-		}
-		return 0, err
-	}
-	t.poolMu.Lock()
-	t.events = append(t.events, e)
-	t.poolMu.Unlock()
-	return e, nil
-}
-
-// idle takes the event that has been idle for the longest, if there are more than some.
-func (t *thread) idle(more int) cann.Event {
-	t.poolMu.Lock()
-	defer t.poolMu.Unlock()
-	if len(t.pool) <= more {
-		return 0
-	}
-	e := t.pool[0]
-	t.pool = slices.Delete(t.pool, 0, 1)
-	return e
-}
-
-// retire gives an event back; from any goroutine.
-func (t *thread) retire(e cann.Event) {
-	if e == 0 {
-		return
-	}
-	t.poolMu.Lock()
-	defer t.poolMu.Unlock()
-	t.pool = append(t.pool, e)
-}
-
-// late explains an error that CANN reports after the launch that caused it.
-func (t *thread) late(err error) error {
-	if latest := t.recent.String(); latest != "" {
-		err = fmt.Errorf("an earlier launch failed (device option debug_sync=true tells which; the latest: %s): %w", latest, err)
-	}
-	return &lateError{err}
-}
-
-// lateError is an error of something that ran on the device.
-type lateError struct{ err error }
-
-func (e *lateError) Error() string { return e.err.Error() }
-func (e *lateError) Unwrap() error { return e.err }
 
 // at is an event's time since the device was opened.
 func (t *thread) at(e cann.Event) (time.Duration, error) {
