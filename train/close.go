@@ -24,10 +24,13 @@ func (t *Trainer) finish(err error) error {
 		t.comm.Abort(err)
 	}
 	t.emitEnd(err)
-	cerr := t.Close()
+	cerr, unfreed := t.dismantle()
 	t.ask.close()
 	if t.bus != nil {
 		cerr = errors.Join(cerr, launch.WithCode(launch.ExitStorage, t.bus.Close()))
+	}
+	if unfreed != nil && !failed { // after a failure it says nothing new
+		slog.Warn("the run is complete, but its device was not left in good order", "error", unfreed)
 	}
 	if err == nil && cerr != nil {
 		err = fmt.Errorf("train: closing: %w", cerr)
@@ -37,8 +40,16 @@ func (t *Trainer) finish(err error) error {
 
 // Close releases everything. Run calls it; only a Trainer that was opened in another way needs it. Close is idempotent.
 func (t *Trainer) Close() error {
-	var errs []error
+	err, unfreed := t.dismantle()
+	return errors.Join(err, unfreed)
+}
+
+// dismantle releases everything. The errors of what holds the run's results are apart from those of the device and its memory, which end with the process
+// anyway and say nothing about the results.
+func (t *Trainer) dismantle() (err, unfreed error) {
+	var errs, device []error
 	add := func(f func() error) { errs = append(errs, f()) }
+	free := func(f func() error) { device = append(device, f()) }
 	for _, l := range []*data.Loader{t.loader, t.held} {
 		if l != nil {
 			add(l.Close)
@@ -52,46 +63,46 @@ func (t *Trainer) Close() error {
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
 			add(t.abandon)
-			return errors.Join(errs...)
+			return errors.Join(errs...), errors.Join(device...)
 		}
 	}
 	if t.opt != nil {
-		add(t.opt.Close)
+		free(t.opt.Close)
 	}
 	if t.eng != nil {
-		add(t.eng.Close)
+		free(t.eng.Close)
 	}
 	if t.data != nil && t.data != t.comm { // after the engine, before the device, and before the owner of comm closes that
-		add(t.data.Close)
+		free(t.data.Close)
 	}
 	if t.mover != nil {
-		add(t.mover.Close)
+		free(t.mover.Close)
 	}
 	for _, p := range []*pass{t.train, t.eval} {
 		if p != nil {
-			add(p.close)
+			free(p.close)
 		}
 	}
-	add(t.marks.close)
+	free(t.marks.close)
 	if t.store != nil {
 		add(t.store.close)
 	}
 	if t.scratch != nil {
-		add(t.scratch.Free)
+		free(t.scratch.Free)
 	}
-	add(t.pinned.close)
+	free(t.pinned.close)
 	if t.stream != nil {
-		add(t.stream.Close)
+		free(t.stream.Close)
 	}
 	if t.dev != nil {
-		add(t.dev.Close)
+		free(t.dev.Close)
 	}
 	if t.lock != nil {
 		add(t.lock.Release)
 	}
 	t.loader, t.held, t.opt, t.eng, t.mover, t.train, t.eval, t.store, t.scratch, t.stream, t.dev = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 	t.data = nil
-	return errors.Join(errs...)
+	return errors.Join(errs...), errors.Join(device...)
 }
 
 // abandon shuts down what it can while the device is still busy with a kernel that hangs or runs too long. The memory that the kernel may write to,

@@ -25,7 +25,8 @@ type Device struct {
 	info    npu.Info
 	context cann.Context
 	set     bool // the thread has the device
-	held    int  // what HCCL has on it that cannot be given back; for the thread
+	abort   abort
+	held    int // what HCCL has on it that cannot be given back; for the thread
 
 	gauges gauges
 
@@ -305,6 +306,10 @@ func (d *Device) tearDown() error {
 	}
 	t.pool, t.events = nil, nil
 	t.poolMu.Unlock()
+	if !d.quiet() {
+		clear(d.locked) // to the end of the process, with the device's memory
+		return errors.Join(errs...)
+	}
 	errs = append(errs, d.freeStaging())
 	for b := range d.locked {
 		b.lose()

@@ -34,7 +34,12 @@ func (b *buffer) Free() error {
 	if b.freed.Swap(true) {
 		return nil
 	}
-	err := b.dev.thread.clean(func() error { return b.dev.arena.release(b.piece) })
+	err := b.dev.thread.clean(func() error {
+		if !b.dev.quiet() {
+			return nil
+		}
+		return b.dev.arena.release(b.piece)
+	})
 	if errors.Is(err, errClosed) {
 		return nil // the device gave all memory back
 	}
@@ -126,6 +131,9 @@ func (b *hostBuffer) Free() error {
 	}
 	err := b.dev.thread.clean(func() error {
 		delete(b.dev.locked, b)
+		if !b.dev.quiet() {
+			return nil
+		}
 		return b.dev.lib.FreeHost(b.addr)
 	})
 	if errors.Is(err, errClosed) {

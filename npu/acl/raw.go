@@ -22,7 +22,8 @@ type Raw struct {
 // Is reports whether a device is an NPU of this package, so that the functions below serve it.
 func Is(d npu.Device) bool { _, ok := d.(*Device); return ok }
 
-// Call runs fn on the thread of the device and waits for it, or until ctx ends; fn then runs nevertheless. While fn blocks, the device gets no new work.
+// Call runs fn on the thread of the device and waits for it, or until ctx ends; fn then runs nevertheless. While fn blocks, the device gets no new work;
+// some seconds after the caller gave up, whoever waits for the device gets an error, and Close returns.
 // fn must not use the device's other methods, which would wait for its thread.
 func Call(ctx context.Context, d npu.Device, fn func(Raw) error) error {
 	dev, ok := d.(*Device)
@@ -33,12 +34,12 @@ func Call(ctx context.Context, d npu.Device, fn func(Raw) error) error {
 }
 
 // CallLast is Call for what must be done even if the device is lost, such as destroying a communicator.
-func CallLast(d npu.Device, fn func(Raw) error) error {
+func CallLast(ctx context.Context, d npu.Device, fn func(Raw) error) error {
 	dev, ok := d.(*Device)
 	if !ok {
 		return fmt.Errorf("acl: %T is not an NPU of this package", d)
 	}
-	return dev.thread.clean(func() error { return fn(dev.raw()) })
+	return dev.thread.hand(ctx, func() error { return fn(dev.raw()) }, true)
 }
 
 func (d *Device) raw() Raw {
@@ -95,6 +96,34 @@ func Abort(d npu.Device, s npu.Stream, cause error) error {
 	}
 	return dev.thread.clean(func() error {
 		dev.thread.die(cause)
+		dev.abort.done, st.aborted = true, true
 		return dev.lib.AbortStream(st.raw)
 	})
+}
+
+// abort is what became of a device after Abort.
+type abort struct {
+	done  bool
+	asked bool // whether the other streams are idle
+	busy  bool // they are not: one may wait for ever for what was aborted
+}
+
+// quiet reports whether memory may be given back. After an abort the other streams of the device may still read and write it; where they do not end soon,
+// it is kept to the end of the process. It is for the thread.
+func (d *Device) quiet() bool {
+	a := &d.abort
+	if !a.done || a.asked {
+		return !a.busy
+	}
+	a.asked = true
+	const patience = 200 // milliseconds, for each stream
+	for _, s := range d.thread.streams {
+		if !s.dirty || s.aborted {
+			continue
+		}
+		if idle, err := d.lib.SyncStream(s.raw, patience); err != nil || !idle {
+			a.busy = true
+		}
+	}
+	return !a.busy
 }

@@ -36,7 +36,8 @@ type stream struct {
 	raw     cann.Stream
 	born    time.Duration // since the device was opened
 	dirty   bool          // CANN has work that no Sync has seen the end of
-	issued  uint64        // pieces of work given to CANN, ever
+	aborted bool
+	issued  uint64 // pieces of work given to CANN, ever
 	pace    pace
 	timing  []timing // launches whose times are not read yet
 	running *running // a host function
@@ -315,6 +316,7 @@ func (s *stream) Close() error {
 // destroy runs on the thread.
 func (s *stream) destroy() error {
 	t := s.dev.thread
+	s.dev.quiet() // while the stream can be asked
 	for i, o := range t.streams {
 		if o == s {
 			t.streams = append(t.streams[:i:i], t.streams[i+1:]...)

@@ -32,6 +32,7 @@ func (w *syncer) finish(s *stream) {
 
 // Sync waits for all commands so far and returns the first error since the last Sync.
 func (s *stream) Sync(ctx context.Context) error {
+	jam := s.dev.thread.jammed()
 	w := &syncer{done: make(chan error, 1)}
 	if err := s.postUntil(ctx, command{kind: syncStream, sync: w}); err != nil {
 		return err
@@ -39,6 +40,8 @@ func (s *stream) Sync(ctx context.Context) error {
 	select {
 	case err := <-w.done:
 		return err
+	case <-jam:
+		return fmt.Errorf("%s: %w", s.dev.name, errStuck)
 	case <-ctx.Done():
 	}
 	w.mu.Lock()

@@ -42,9 +42,13 @@ type thread struct {
 	calls []*call
 	dead  error // the device cannot be used any more; the first cause
 	stop  bool
-	stuck bool // cleaning up has waited in vain for the thread, which is inside of CANN
+	runs  *call         // the one that runs
+	left  *call         // the one that runs although its caller gave up
+	jam   chan struct{} // closed when that has taken too long
+	stuck bool          // cleaning up has waited in vain for the thread, which is inside of CANN
 
 	patience time.Duration // of those who clean up
+	leftTime time.Duration // for a call whose caller gave up
 
 	ended chan struct{}
 
@@ -77,7 +81,8 @@ func newThread(name string) (*thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &thread{name: name, wake: fd, ended: make(chan struct{}), opened: time.Now(), pages: &pageLocked{}, patience: patience}
+	t := &thread{name: name, wake: fd, ended: make(chan struct{}), opened: time.Now(), pages: &pageLocked{}, patience: patience,
+		jam: make(chan struct{}), leftTime: leftTime}
 	return t, nil
 }
 
@@ -175,7 +180,7 @@ func (t *thread) runCalls() bool {
 		}
 		c := t.calls[0]
 		t.calls = slices.Delete(t.calls, 0, 1)
-		t.stuck = false
+		t.stuck, t.runs = false, c
 		dead := t.dead
 		t.mu.Unlock()
 		busy = true
@@ -185,6 +190,12 @@ func (t *thread) runCalls() bool {
 		}
 		err := guard(c.fn)
 		t.note(err)
+		t.mu.Lock()
+		if t.left != nil {
+			t.left, t.jam = nil, make(chan struct{})
+		}
+		t.runs = nil
+		t.mu.Unlock()
 		c.done <- err
 	}
 }
@@ -206,6 +217,10 @@ func (t *thread) do(ctx context.Context, fn func() error) error { return t.hand(
 
 // patience is how long cleaning up waits for the thread. A call of CANN may hang, such as that which connects ranks, and a process must end nevertheless.
 const patience = 30 * time.Second
+
+// leftTime is how long a call may still take whose caller gave up, such as the making of a group whose other ranks are gone. After that nobody waits for
+// the thread any more.
+const leftTime = 3 * time.Second
 
 var errStuck = errors.New("the thread of the device is inside of a call of CANN that does not return; what the device has ends with the process")
 
@@ -238,14 +253,42 @@ func (t *thread) hand(ctx context.Context, fn func() error, last bool) error {
 		return fmt.Errorf("%s: %w", t.name, errStuck)
 	}
 	t.calls = append(t.calls, c)
+	jam := t.jam
 	t.mu.Unlock()
 	t.notify()
 	select {
 	case err := <-c.done:
 		return err
+	case <-jam: // what was handed over runs nevertheless, if the thread ever comes back
+		return fmt.Errorf("%s: %w", t.name, errStuck)
 	case <-ctx.Done():
+		t.leave(c)
 		return fmt.Errorf("%s: waiting for the thread of the device: %w", t.name, context.Cause(ctx))
 	}
+}
+
+// leave notes that the caller of c gave up.
+func (t *thread) leave(c *call) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.runs != c {
+		return
+	}
+	t.left = c
+	time.AfterFunc(t.leftTime, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.left == c {
+			close(t.jam)
+		}
+	})
+}
+
+// jammed is closed while the thread is in a call that was left long ago, and when that becomes so.
+func (t *thread) jammed() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.jam
 }
 
 // end makes the thread return; nothing may be handed to it any more. A thread that hangs in CANN stays.

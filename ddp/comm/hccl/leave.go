@@ -12,6 +12,7 @@ import (
 const (
 	dropTime    = 5 * time.Second  // for the device to let go of collectives
 	goodbyeTime = 30 * time.Second // for the other ranks to close, too
+	destroyTime = 15 * time.Second // for HCCL to destroy its communicator, when all ranks do
 	closeTime   = 5 * time.Second  // Close waits no longer for that
 )
 
@@ -100,7 +101,7 @@ func (c *Comm) dismantle(orderly bool) {
 	var errs []error
 	gone := false
 	if orderly && c.goodbye() || c.insist {
-		err := c.destroy(goodbyeTime)
+		err := c.destroy(destroyTime)
 		gone = err == nil
 		errs = append(errs, err)
 	}

@@ -66,7 +66,7 @@ func (p *aclPort) OnThread(ctx context.Context, f func() error) error {
 }
 
 func (p *aclPort) Last(ctx context.Context, f func() error) error {
-	return bounded(ctx, func() error { return acl.CallLast(p.Device, func(acl.Raw) error { return f() }) })
+	return acl.CallLast(ctx, p.Device, func(acl.Raw) error { return f() })
 }
 
 func (p *aclPort) Hold(ctx context.Context, on bool) error {
@@ -136,7 +136,7 @@ func (r *aclRail) Abort(ctx context.Context, cause error) error {
 		if err := acl.Abort(r.dev, r.Stream, cause); err != nil {
 			return err
 		}
-		return acl.CallLast(r.dev, func(raw acl.Raw) error {
+		return acl.CallLast(ctx, r.dev, func(raw acl.Raw) error {
 			_, _ = raw.Lib.SyncStream(r.raw, int(dropTime.Milliseconds()))
 			return nil
 		})

@@ -152,14 +152,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// ExitCode is the exit code of a program that ends because of the error, as ddp/launch documents it: 69, "device not available", where the device is lost
-// or never came; 1 otherwise.
-func (e *Error) ExitCode() int {
-	if e.Fatal {
-		return 69
-	}
-	return 1
-}
+// ExitCode is the exit code of a program that ends because of the error, as ddp/launch documents it: 69, "device or collective not available".
+func (e *Error) ExitCode() int { return 69 }
 
 // fatal reports whether a code of the runtime or of an operator kills the context.
 func fatal(code int32) bool {

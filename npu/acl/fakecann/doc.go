@@ -56,8 +56,9 @@
 //	FAKE_CANN_INJECT      function:n:code[,…]: the n-th call of the function fails with the code and does nothing. n may be * for every call. A
 //	                      trailing "@" (function:n:code@) lets the call succeed and its task on the stream fail, which shows at the next synchronisation.
 //	                      A function that returns a pointer returns NULL
+//	FAKE_CANN_INJECT_IF   NAME=VALUE: errors are injected only into a process with that environment variable ("GOTRAIN_RANK=1")
 //	FAKE_CANN_INLINE      1: tasks run in the caller's thread, for stack traces
-//	FAKE_CANN_STATS       file to which the statistics are written as JSON, when a device is reset, after each violation and at exit; %p in it is
+//	FAKE_CANN_STATS       file to which the statistics are written as JSON, when a device is reset, after each violation and injection, and at exit; %p in it is
 //	                      the process id
 //	FAKE_CANN_ABORT       1: a violation aborts the process
 //	FAKE_CANN_ORDER       1 (default), 0: two tasks on different streams that touch the same memory, one of them writing, with no event or

@@ -85,6 +85,13 @@ static bool set_injections(const char *v) {
 	char text[2048], *save = NULL;
 	snprintf(text, sizeof text, "%s", v);
 	injection_count = 0;
+	const char *only = getenv("FAKE_CANN_INJECT_IF"), *eq = only ? strchr(only, '=') : NULL;
+	if (eq) {
+		char variable[64];
+		snprintf(variable, sizeof variable, "%.*s", (int)(eq - only), only);
+		const char *is = getenv(variable);
+		if (!is || strcmp(is, eq + 1) != 0) return true;
+	}
 	for (char *p = strtok_r(text, ",", &save); p && injection_count < 64; p = strtok_r(NULL, ",", &save)) {
 		char *n = strchr(p, ':'), *code = n ? strchr(n + 1, ':') : NULL;
 		if (!code) return bad("FAKE_CANN_INJECT", v);
@@ -106,6 +113,7 @@ bool fk_injected(int function, int32_t *code, bool *late) {
 			*code = in->code;
 			*late = in->late;
 			fk_count.injected++;
+			fk_save(); // the process may end without another chance
 			return true;
 		}
 	}
