@@ -115,7 +115,7 @@ func met(stats []*fakecann.Stats) (n int64) {
 	return n
 }
 
-var verdict = regexp.MustCompile(`rank 1 failed first: [^\n]*`)
+var firstFailed = regexp.MustCompile(`rank 1 failed first: [^\n]*`)
 
 // explained checks what a failed run says.
 func (f *faulty) explained(t *testing.T, x fault, code int, out string) {
@@ -123,7 +123,7 @@ func (f *faulty) explained(t *testing.T, x fault, code int, out string) {
 	if !slices.ContainsFunc(launch.Codes(), func(c launch.CodeInfo) bool { return c.Code == code }) || code == launch.ExitTraining || code == launch.ExitInternal {
 		t.Errorf("exit code %d", code)
 	}
-	line := verdict.FindString(out)
+	line := firstFailed.FindString(out)
 	if line == "" {
 		t.Errorf("no verdict that rank 1 failed first")
 	}
