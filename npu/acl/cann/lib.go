@@ -14,6 +14,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,17 +181,19 @@ func (l *Lib) fill(runtime unsafe.Pointer, r root) error {
 	}
 	var errs []error
 	for _, file := range libs {
-		h, err := dlopen(file)
+		h, err := l.beside(filepath.Base(file))
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", file, err))
+			errs = append(errs, err)
 			continue
 		}
-		l.paths = append(l.paths, file)
 		l.operators(h)
 	}
 	if len(l.ops) == 0 {
 		errs = append(errs, fmt.Errorf("looked for libopapi_*.so, libopapi.so and libaclnn_*.so in %s", l.dir))
 		return l.missing("a library of operators", r, errors.Join(errs...))
+	}
+	if err := errors.Join(errs...); err != nil { // the others may have all that is needed; if not, this says why
+		slog.Warn("a library of operators of CANN cannot be loaded", "reason", err)
 	}
 	if lack := l.lacking(); len(lack) > 0 {
 		return fmt.Errorf("cann: CANN %s in %s lacks functions that gotrain needs: %s\nhint: install CANN 8.1 or later", l.version, l.dir, strings.Join(lack, ", "))

@@ -4,6 +4,7 @@ package cann_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +128,28 @@ func TestOptional(t *testing.T) {
 	}
 }
 
+// A library of operators that cannot be loaded is told, although the others are there.
+func TestOneLibraryIsBroken(t *testing.T) {
+	dir := install(t, fakecann.Options{Version: "9.0"})
+	broken, _ := filepath.Glob(filepath.Join(dir, "lib64", "libopapi_*.so"))
+	if len(broken) < 2 {
+		t.Fatal(broken)
+	}
+	if err := errors.Join(os.Remove(broken[0]), os.WriteFile(broken[0], []byte("no library"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(old)
+	if _, err := cann.Open(); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, filepath.Base(broken[0])) {
+		t.Errorf("logged %q", got)
+	}
+}
+
 func TestUntrusted(t *testing.T) {
 	dir := install(t, fakecann.Options{})
 	if err := os.Chmod(filepath.Join(dir, "lib64"), 0o777); err != nil {
@@ -149,7 +172,15 @@ func TestEnvironment(t *testing.T) {
 		return
 	}
 	dir := fakecann.Install(t, fakecann.Options{})
-	for _, env := range [][]string{fakecann.Env(dir), {"ASCEND_TOOLKIT_HOME=" + dir}} {
+	foreign := fakecann.Install(t, fakecann.Options{Version: "9.0"}) // what the user puts on LD_LIBRARY_PATH is loaded whoever owns it, all of it
+	if err := os.Chmod(filepath.Join(foreign, "lib64"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, env := range [][]string{fakecann.Env(dir), {"ASCEND_TOOLKIT_HOME=" + dir}, {"LD_LIBRARY_PATH=" + filepath.Join(foreign, "lib64")}} {
+		dir := dir
+		if strings.Contains(env[0], foreign) {
+			dir = foreign
+		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEnvironment$", "-test.v")
 		cmd.Env = append(append(os.Environ(), "CANN_TEST_CHILD=1", cann.EnvHome+"="), env...)
 		out, err := cmd.CombinedOutput()
