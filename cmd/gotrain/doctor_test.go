@@ -126,7 +126,8 @@ func TestDoctorOfAFake(t *testing.T) {
 	}
 	cmd = program(t, "doctor", "--brief")
 	cmd.Env = append(cmd.Env, "GOTRAIN_CANN_HOME="+dir, "FAKE_CANN_INJECT=aclrtSetDevice:*:507033")
-	if out, err = cmd.Output(); cmd.ProcessState.ExitCode() != 69 || !strings.Contains(string(out), "npu:0 cannot be opened") || !strings.Contains(string(out), "507033") {
+	out, err = cmd.Output()
+	if cmd.ProcessState.ExitCode() != 69 || !strings.Contains(string(out), "npu:0 cannot be opened") || !strings.Contains(string(out), "507033") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -18,6 +18,6 @@ func Example() {
 	fmt.Println(text[strings.Index(text, "#include \"aclnnop"):])
 	// Output:
 	// #include "aclnnop/aclnn_relu.h"
-	// GOTRAIN_CHECK(aclnnReluGetWorkspaceSize, 0x20000u + 4, 1, 1, 1, 1)
-	// GOTRAIN_CHECK(aclnnRelu, 0x20000u + 4, 1, 0x40000u + 8, 1, 1)
+	// GT_CHECK(aclnnReluGetWorkspaceSize, 0x20000u + 4, 1, 1, 1, 1)
+	// GT_CHECK(aclnnRelu, 0x20000u + 4, 1, 0x40000u + 8, 1, 1)
 }

@@ -216,7 +216,7 @@ type findings struct {
 
 var (
 	differs  = regexp.MustCompile(`(?:signature|value) of \(?(.+?)\)? differs`)
-	unknown  = regexp.MustCompile(`error: '?‘?([A-Za-z_]\w*)['’]? (?:was not declared|has not been declared)|undeclared identifier '(\w+)'|no member named '(\w+)'`)
+	unknown  = regexp.MustCompile(`error: .?([A-Za-z_]\w*).*? (?:was not declared|has not been declared)|undeclared identifier .(\w+)|no member named .(\w+)`)
 	anyError = regexp.MustCompile(`(?m)^.*error: (.*)$`)
 )
 

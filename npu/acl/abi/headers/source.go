@@ -27,9 +27,9 @@ template <class F> struct signature;
 template <class R, class... A> struct signature<R (*)(A...)> { using t = list<code<std::decay_t<R>>::v, code<std::decay_t<A>>::v...>; };
 template <class R, class... A> struct signature<R (*)(A...) noexcept> { using t = list<code<std::decay_t<R>>::v, code<std::decay_t<A>>::v...>; };
 }
-#define GOTRAIN_CHECK(f, ...) \
+#define GT_CHECK(f, ...) \
     static_assert(std::is_same<gotrain::signature<decltype(&f)>::t, gotrain::list<__VA_ARGS__>>::value, "signature of " #f " differs");
-#define GOTRAIN_VALUE(a, b) static_assert((long long)(a) == (long long)(b), "value of " #a " differs");
+#define GT_VALUE(a, b) static_assert((long long)(a) == (long long)(b), "value of " #a " differs");
 `
 
 // class is the number of a class of arguments.
@@ -58,7 +58,7 @@ func Source(include []string, functions []abi.Function) (string, error) {
 		fmt.Fprintf(&b, "#include %q\n", h)
 	}
 	for _, f := range functions {
-		fmt.Fprintf(&b, "GOTRAIN_CHECK(%s", f.Name)
+		fmt.Fprintf(&b, "GT_CHECK(%s", f.Name)
 		for _, c := range append([]string{f.Result}, f.Args...) {
 			n, err := class(c)
 			if err != nil {
@@ -132,7 +132,7 @@ func ValueSource(include []string, values []Value) string {
 		fmt.Fprintf(&b, "#include %q\n", h)
 	}
 	for _, v := range values {
-		fmt.Fprintf(&b, "GOTRAIN_VALUE((%s), %dLL)\n", v.Expression, v.Number)
+		fmt.Fprintf(&b, "GT_VALUE((%s), %dLL)\n", v.Expression, v.Number)
 	}
 	return b.String()
 }
