@@ -106,6 +106,10 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 			return err
 		}
 		r.Kernels = k
+		for _, left := range k.Left {
+			r.Findings = append(r.Findings, doctor.Finding{Group: "kernels", Severity: doctor.Warning, What: "not run: " + left,
+				Remedy: "run it again while nothing else uses the machine"})
+		}
 	}
 	if f.abi {
 		h, err := headers.Run(ctx, headers.Options{Roots: headers.Installed(r.Toolkit)})

@@ -71,7 +71,7 @@ func TestLimit(t *testing.T) {
 	o := Options{Open: openRef, Modes: Modes("npu"), Kinds: []string{npu.Relu, npu.Fill}, Limit: time.Minute}
 	o.now = func() time.Time { clock = clock.Add(40 * time.Second); return clock }
 	r, err := Run(t.Context(), o)
-	if err != nil || r.OK() || len(r.Left) != 3 || !strings.Contains(r.Left[0], "fill: the time is over") || !strings.Contains(r.Text(), "not run") {
+	if err != nil || !r.OK() || len(r.Left) != 3 || !strings.Contains(r.Left[0], "fill: the time is over") || !strings.Contains(r.Text(), "not run") {
 		t.Fatalf("%v %+v", err, r)
 	}
 }
