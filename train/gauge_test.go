@@ -19,7 +19,7 @@ func (g gauged) MemoryUse() (int64, bool)     { return 1 << 30, g.ok }
 func TestGaugesOfTheDevice(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		e := telemetry.Step{Util: telemetry.Known(0.5), Memory: telemetry.Known(7)}
-		tr := &Trainer{dev: gauged{ok: ok}, bus: telemetry.NewBus(), window: &telemetry.Window{}}
+		tr := &Trainer{dev: gauged{ok: ok}, window: &telemetry.Window{}}
 		tr.gauge(&e)
 		util, memory := telemetry.Known(0.5), telemetry.Value{} // the memory of the process is not that of the device
 		if ok {
@@ -31,6 +31,9 @@ func TestGaugesOfTheDevice(t *testing.T) {
 		var end ended
 		tr.bus = telemetry.NewBus(&end)
 		tr.emitEnd(nil)
+		if err := tr.bus.Close(); err != nil {
+			t.Fatal(err)
+		}
 		if ok && end.peak != memory {
 			t.Errorf("at the end the most that was in use is %v, want %v", end.peak, memory)
 		}

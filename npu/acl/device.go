@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gotrain/gotrain/npu"
@@ -26,7 +27,8 @@ type Device struct {
 	context cann.Context
 	set     bool // the thread has the device
 	abort   abort
-	held    int // what HCCL has on it that cannot be given back; for the thread
+	held    int         // what HCCL has on it that cannot be given back; for the thread
+	found   atomic.Bool // CANN has found devices
 
 	gauges gauges
 
@@ -70,23 +72,16 @@ func Open(o npu.Options) (*Device, error) {
 	d.thread.lib, d.thread.debug, d.thread.runner = lib, opts.debugSync, lib.NewRunner()
 	go d.thread.run(o.CPUs) // Close ends it
 	if err := d.start(); err != nil {
-		return nil, errors.Join(absent(fmt.Errorf("%s: open: %w", d.name, err)), d.Close())
+		if err = fmt.Errorf("%s: open: %w", d.name, err); !d.found.Load() {
+			err = absent(err)
+		}
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// beyondError is the error for a device number of which CANN has fewer.
-type beyondError struct{ index, n int }
-
-func (e *beyondError) Error() string {
-	return fmt.Sprintf("device %d of %d\nhint: start at most %d ranks on this machine, or check %s", e.index, e.n, e.n, cann.EnvVisible)
-}
-
 // absent marks an error of a machine that has no device file: that it has a CANN, for building, does not mean that something is broken.
 func absent(err error) error {
-	if e := (*beyondError)(nil); errors.As(err, &e) && e.n > 0 {
-		return err // CANN found devices, with or without files
-	}
 	if m := here(); m.env(cann.EnvHome) == "" && len(m.nodes()) == 0 {
 		return fmt.Errorf("%w: %w", npu.ErrAbsent, err)
 	}
@@ -109,8 +104,9 @@ func (d *Device) start() error {
 		if err != nil {
 			return err
 		}
+		d.found.Store(n > 0)
 		if d.index >= n {
-			return &beyondError{d.index, n}
+			return fmt.Errorf("device %d of %d\nhint: start at most %d ranks on this machine, or check %s", d.index, n, n, cann.EnvVisible)
 		}
 		if err := d.lib.SetDevice(d.index); err != nil {
 			return err

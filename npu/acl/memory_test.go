@@ -171,6 +171,16 @@ func TestRefusedAtOpen(t *testing.T) {
 			t.Errorf("device %d: %v", index, err)
 		}
 	}
+	// Without device files, too: a rank for which no device is left must not take it for a machine without any.
+	t.Setenv(cann.EnvHome, "")
+	t.Setenv("ASCEND_HOME_PATH", fake.Dir())
+	if _, err := Open(npu.Options{Index: 2}); err == nil || errors.Is(err, npu.ErrAbsent) {
+		t.Errorf("device 2 of 2: %v", err)
+	}
+	fake.Set("DEVICES", "0")
+	if _, err := Open(npu.Options{}); !errors.Is(err, npu.ErrAbsent) {
+		t.Errorf("device 0 of 0: %v", err)
+	}
 }
 
 // Each device has one thread, and two devices work at the same time.
