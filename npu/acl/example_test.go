@@ -8,10 +8,10 @@ import (
 	_ "github.com/gotrain/gotrain/npu/acl"
 )
 
-// A machine without NPUs is not an error for a program that takes the best device there is.
+// Opening says why there is no device, with the exit code for it: here the option is wrong, whatever the machine has.
 func Example() {
 	_, err := npu.Open("npu", npu.Options{Extra: map[string]string{"color": "red"}})
 	var e *npu.OpenError
 	fmt.Println(errors.As(err, &e), e.Family, e.ExitCode())
-	// Output: true npu 69
+	// Output: true npu 78
 }
