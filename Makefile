@@ -1,6 +1,6 @@
 # Shortcuts; each target is one or two commands that you can also type. See CONTRIBUTING.md.
 
-.PHONY: build test race lint arm64 bench bench-llama golden docs fuzz
+.PHONY: build test race lint arm64 ascend bench bench-llama golden docs fuzz
 
 build: ## bin/gotrain and bin/hcclrun
 	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
@@ -19,6 +19,10 @@ lint:
 
 arm64: ## build for linux/arm64 with cgo, and run its tests in an emulator
 	sh scripts/arm64.sh
+
+ascend: ## everything that runs on NPUs, on a fake of CANN: whole trainings, and every call failing in turn; about an hour
+	GOTRAIN_TEST_HCCL_ALL=1 go test -timeout 60m ./npu/acl/... ./ddp/comm/hccl/...
+	go test -tags ascend -timeout 180m -run NPU ./cmd/gotrain
 
 bench: ## compare gotrain with its peers on this machine; bench/README.md lists what is needed
 	go run ./bench/compare

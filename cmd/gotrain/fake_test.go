@@ -17,11 +17,12 @@ import (
 
 // machine is a machine with NPUs: a fake of CANN and what it counted.
 type machine struct {
-	t     *testing.T
-	home  string // the toolkit
-	stats string // a folder, with a file of each process that loaded CANN
-	env   []string
-	allow string // a violation with this text is none
+	t       *testing.T
+	home    string // the toolkit
+	stats   string // a folder, with a file of each process that loaded CANN
+	env     []string
+	patient bool   // runs may take long
+	allow   string // a violation with this text is none
 }
 
 // withNPUs is a machine with eight NPUs and a version of CANN; the test is skipped where there is no C compiler.
@@ -37,10 +38,26 @@ func (m *machine) with(switches ...string) *machine {
 	return &n
 }
 
+// long is the same machine for runs that take more than two minutes.
+func (m *machine) long() *machine {
+	m.patient = true
+	return m
+}
+
+// endless is program without a limit of its own.
+func endless(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_MAIN=1")
+	return cmd
+}
+
 // program is gotrain on that machine, as a process.
 func (m *machine) program(args ...string) *exec.Cmd {
 	m.t.Helper()
 	cmd := program(m.t, args...)
+	if m.patient {
+		cmd = endless(m.t, args...)
+	}
 	cmd.Env = append(cmd.Env, fakecann.Env(m.home, "FAKE_CANN_STATS="+filepath.Join(m.stats, "%p.json"))...)
 	cmd.Env = append(cmd.Env, m.env...)
 	return cmd
