@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/gotrain/gotrain/npu/acl/abi/headers"
 	"github.com/gotrain/gotrain/npu/acl/doctor"
 	"github.com/gotrain/gotrain/npu/acl/doctor/kernels"
+	"github.com/gotrain/gotrain/npu/nputest"
 	"github.com/gotrain/gotrain/train"
 )
 
@@ -28,6 +30,7 @@ type doctorFlags struct {
 	json, brief bool
 	root        string
 	device      string
+	kinds       []string
 	abi         bool
 	report      string
 	probe       bool
@@ -51,6 +54,7 @@ Exit codes: 0 without errors, also with warnings; 69 with an error; 70 if a kern
 		Example: `  gotrain doctor
   gotrain doctor --brief                      # only what is not ok
   gotrain doctor --device npu --report doctor.txt
+  gotrain doctor --device=npu:3 --kinds conv2d,matmul
   gotrain doctor --abi
   gotrain doctor --json | jq '.findings[] | select(.severity == "error")'
   gotrain doctor --root ./recorded            # files and outputs copied from another machine`,
@@ -65,8 +69,9 @@ Exit codes: 0 without errors, also with warnings; 69 with an error; 70 if a kern
 	c.Flags().BoolVar(&f.json, "json", false, "print as JSON")
 	c.Flags().BoolVar(&f.brief, "brief", false, "print only what is not ok")
 	c.Flags().StringVar(&f.root, "root", "", "examine a recorded machine, a `folder` with copies of its files and of the output of commands")
-	c.Flags().StringVar(&f.device, "device", "", "run all kernels on a device: `npu`, cpu or ref")
+	c.Flags().StringVar(&f.device, "device", "", "run all kernels on a device: `npu`, npu:3, cpu or ref")
 	c.Flags().Lookup("device").NoOptDefVal = "npu"
+	c.Flags().StringSliceVar(&f.kinds, "kinds", nil, "with --device: only kernels of these `kinds`, such as conv2d,matmul")
 	c.Flags().BoolVar(&f.abi, "abi", false, "compare the tables of functions with installed headers and libraries")
 	c.Flags().StringVar(&f.report, "report", "", "write everything to this `file`, without names and addresses of hosts")
 	c.Flags().BoolVar(&f.probe, "probe", false, "answer one question; gotrain doctor asks it")
@@ -86,8 +91,9 @@ Exit codes: 0 without errors, also with warnings; 69 with an error; 70 if a kern
 
 // doctor examines, prints and returns an error with the exit code.
 func (a *app) doctor(ctx context.Context, f doctorFlags) error {
-	if f.device != "" && !slices.Contains(npu.Families(), f.device) {
-		return launch.WithCode(launch.ExitUsage, fmt.Errorf("--device=%s: no such device\nhint: use one of %s", f.device, strings.Join(npu.Families(), ", ")))
+	family, index, err := f.which()
+	if err != nil {
+		return launch.WithCode(launch.ExitUsage, err)
 	}
 	var sys doctor.System = newThisMachine()
 	if f.root != "" {
@@ -101,7 +107,7 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	program := "gotrain " + train.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH
 	r := doctor.Check(ctx, sys, doctor.Options{Program: program, UID: os.Getuid(), PID: os.Getpid()})
 	if f.device != "" {
-		k, err := a.kernels(ctx, f.device)
+		k, err := a.kernels(ctx, family, index, f.kinds)
 		if err != nil {
 			return err
 		}
@@ -132,6 +138,31 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 		return err
 	}
 	return launch.WithCode(r.ExitCode(), verdict(r))
+}
+
+// which takes --device apart, and checks --kinds.
+func (f doctorFlags) which() (family string, index int, err error) {
+	for _, k := range f.kinds {
+		if !slices.Contains(nputest.Kinds(), k) {
+			return "", 0, fmt.Errorf("--kinds: there is no kind %q\nhint: kinds are %s", k, strings.Join(nputest.Kinds(), ", "))
+		}
+	}
+	switch {
+	case f.device == "" && f.kinds != nil:
+		return "", 0, errors.New("--kinds needs --device\nhint: add --device npu")
+	case f.device == "":
+		return "", 0, nil
+	}
+	family, number, numbered := strings.Cut(f.device, ":")
+	if !slices.Contains(npu.Families(), family) {
+		return "", 0, fmt.Errorf("--device=%s: no such device\nhint: use one of %s", f.device, strings.Join(npu.Families(), ", "))
+	}
+	if numbered {
+		if index, err = strconv.Atoi(number); err != nil || index < 0 {
+			return "", 0, fmt.Errorf("--device=%s: %q is not the number of a device\nhint: as in npu:3, counted from 0", f.device, number)
+		}
+	}
+	return family, index, nil
 }
 
 // verdict is an error without text: the report has said everything.
@@ -175,9 +206,9 @@ func writeReport(file string, r *doctor.Report) error {
 }
 
 // kernels runs the suite on a device, with a line of progress on a terminal.
-func (a *app) kernels(ctx context.Context, family string) (*kernels.Result, error) {
-	o := kernels.Options{Modes: kernels.Modes(family), Limit: kernelTime, Open: func(extra map[string]string) (npu.Device, error) {
-		return npu.Open(family, npu.Options{Extra: extra})
+func (a *app) kernels(ctx context.Context, family string, index int, kinds []string) (*kernels.Result, error) {
+	o := kernels.Options{Modes: kernels.Modes(family), Kinds: kinds, Limit: kernelTime, Open: func(extra map[string]string) (npu.Device, error) {
+		return npu.Open(family, npu.Options{Index: index, Extra: extra})
 	}}
 	if file, ok := a.rawErr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		o.Progress = func(done, total int, what string) { fmt.Fprintf(file, "\r\x1b[K%d of %d: %s", done, total, what) }

@@ -46,6 +46,9 @@ func (thisMachine) Command(ctx context.Context, name string, args ...string) (st
 	for i := 0; err != nil && i < len(commandFolders) && !strings.Contains(name, "/"); i++ {
 		file, err = exec.LookPath(filepath.Join(commandFolders[i], name))
 	}
+	if err != nil && strings.Contains(name, "/") { // elsewhere than usual
+		file, err = exec.LookPath(filepath.Base(name))
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}

@@ -38,7 +38,7 @@ func (x *exam) network() {
 	conf := x.config(devices)
 	answers, ok := x.askAll(devices)
 	if !ok {
-		x.add(Note, hccnTool, "it comes with the driver; some installations let only root use it: sudo gotrain doctor",
+		x.add(Note, hccnTool, "it comes with the driver; where only root may use it: sudo hccn_tool -i 0 -link -g, and so on",
 			"hccn_tool cannot be used: links, TLS and counters are not known")
 		return
 	}

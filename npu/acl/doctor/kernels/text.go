@@ -3,6 +3,7 @@ package kernels
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -23,13 +24,31 @@ func (r *Result) Text() string {
 		fmt.Fprintf(&b, "\nnot run: %s\n", l)
 	}
 	r.reasons(&b)
+	r.failures(&b)
+	return b.String()
+}
+
+// shown is how many failures of a kind, type and mode are listed; the rest is in the JSON form.
+const shown = 2
+
+func (r *Result) failures(b *strings.Builder) {
+	n := map[string]int{}
 	for _, f := range r.Failures {
-		fmt.Fprintf(&b, "\nFAILED %s (%s)\n  %s\n", f.Case, f.Mode, indent(f.Error))
+		what, _, _ := strings.Cut(f.Case, ",")
+		what += " (" + f.Mode + ")"
+		if n[what]++; n[what] > shown {
+			continue
+		}
+		fmt.Fprintf(b, "\nFAILED %s (%s)\n  %s\n", f.Case, f.Mode, indent(strings.TrimSpace(f.Error)))
 		if f.Program != "" {
-			fmt.Fprintf(&b, "  %s\n", indent(f.Program))
+			fmt.Fprintf(b, "  %s\n", indent(strings.TrimSpace(f.Program)))
 		}
 	}
-	return b.String()
+	for _, what := range slices.Sorted(maps.Keys(n)) {
+		if n[what] > shown {
+			fmt.Fprintf(b, "\n%d more of %s failed; --json and --report list them\n", n[what]-shown, what)
+		}
+	}
 }
 
 func indent(s string) string { return strings.ReplaceAll(s, "\n", "\n  ") }
