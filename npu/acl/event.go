@@ -196,9 +196,12 @@ func (r *record) wait(ctx context.Context) error {
 			})
 			return nil
 		}, true)
-		if errors.Is(err, errClosed) { // nobody will watch
+		switch {
+		case errors.Is(err, errClosed): // nobody will watch
 			r.finish(err, time.Since(t.opened))
 			r.release()
+		case errors.Is(err, errStuck):
+			return err // the watch begins when the thread comes back, if it does
 		}
 	}
 	select {

@@ -33,7 +33,10 @@ func TestCallThatDoesNotEnd(t *testing.T) {
 		})
 	}()
 	<-began
-	waiters := make(chan error, 2)
+	e, err := d.NewEvent()
+	must(t, err, s.Record(e))
+	waiters := make(chan error, 3)
+	go func() { waiters <- e.Sync(t.Context()) }()
 	go func() { waiters <- s.Sync(t.Context()) }()
 	go func() { _, err := d.Alloc(10); waiters <- err }()
 	time.Sleep(10 * time.Millisecond) // most likely they wait
@@ -41,7 +44,7 @@ func TestCallThatDoesNotEnd(t *testing.T) {
 	if err := <-called; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call: %v", err)
 	}
-	for range 2 {
+	for range cap(waiters) {
 		if err := <-waiters; !errors.Is(err, errStuck) {
 			t.Errorf("who waits gets %v", err)
 		}
