@@ -52,6 +52,29 @@ func int32s(raw []byte) []int32 {
 	return v
 }
 
+// Logits of a real model, to 2e-6 of the largest, as on other devices.
+func TestLogitsOfARealModel(t *testing.T) {
+	s := openStories(t)
+	c, err := llama.Named("stories260k")
+	must(t, err)
+	for _, soc := range []string{"A2", "A3"} {
+		t.Run(soc, func(t *testing.T) {
+			acltest.Use(t).Set("SOC", soc)
+			b := graph.New(graph.ForEval())
+			b.Output("logits", c.Logits(b, llama.Batch{Tokens: b.Input("tokens", npu.I32, 2, 96)}, llama.Weights{}))
+			m := graphtest.OnDevice(t, "npu", 1, b, graph.Options{}, func(name string) []float32 { return s.floats(t, s.weights, name) })
+			m.SetInts("tokens", s.ids(t, "input_ids")...)
+			m.Run()
+			if d := apart(m.Output("logits"), s.floats(t, s.reference, "logits"), 1); !(d <= 2e-6) {
+				t.Errorf("logits differ by %g of the largest", d)
+			}
+		})
+	}
+	if acltest.Version() == "8.1" {
+		acltest.Again(t, "9.0", "TestLogitsOfARealModel")
+	}
+}
+
 // TestGradientsOfARealModel has the bounds of the test of the same name in graph/models/llama: 1e-6 of the loss and 2e-5 of a gradient's largest element in
 // f32; in 16 bits the loss to 1 % and gradients to 10 %.
 func TestGradientsOfARealModel(t *testing.T) {
