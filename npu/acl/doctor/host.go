@@ -74,7 +74,7 @@ func list(s string) []int {
 		}
 		a, err1 := strconv.Atoi(from)
 		b, err2 := strconv.Atoi(to)
-		if err1 != nil || err2 != nil || a < 0 || b-a > 1<<16-len(l) { // no machine has so many
+		if err1 != nil || err2 != nil || a < 0 || b > 1<<20 || b-a > 1<<16-len(l) { // no machine has so many
 			return nil
 		}
 		for ; a <= b; a++ {
