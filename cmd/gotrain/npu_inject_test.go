@@ -79,7 +79,7 @@ func (f *faulty) fails(t *testing.T, x fault) {
 	raw, err := m.program(m.args(dir)...).CombinedOutput()
 	out, code := string(raw), exitCodeOf(err)
 	if releases(x.function) {
-		m.allow = "ends with" // what could not be given back is there when the device is reset
+		m.allow = []string{"ends with", "still need"} // what could not be given back is there when the device is reset
 	}
 	stats := m.sound()
 	if took := time.Since(start); took > time.Minute {
@@ -96,7 +96,7 @@ func (f *faulty) fails(t *testing.T, x fault) {
 		m.explained(t, x, code, out)
 		for _, s := range stats {
 			// A device is reset at the end, unless a group of HCCL broke, which keeps its part to the end of the process; an injection writes statistics, too.
-			if left := s.Leaks(); left != "" && s.Calls["aclrtResetDevice"] > 0 {
+			if left := s.Leaks(); left != "" && s.Calls["aclrtResetDevice"] > 0 && !releases(x.function) {
 				t.Errorf("a process that could clean up leaves %s", left)
 			}
 		}

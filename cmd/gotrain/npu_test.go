@@ -61,8 +61,8 @@ func TestNPULosses(t *testing.T) {
 
 // finetune are the arguments of a short run of a real Llama: a global batch of four sequences.
 func finetune(device, dir string, ranks, steps int, more ...string) []string {
-	return append([]string{"run", "llama-finetune", "-n", strconv.Itoa(ranks)}, set(append([]string{"run.output_dir=" + dir, "train.device=" + device, "run.epochs=0",
-		fmt.Sprint("run.steps=", steps), fmt.Sprint("train.batch_per_rank=", 4/ranks), "text.sequence=64", "eval.enabled=false", "eval.every_steps=0",
+	return append([]string{"run", "llama-finetune", "-n", strconv.Itoa(ranks)}, set(append([]string{"run.output_dir=" + dir, "train.device=" + device,
+		"run.epochs=0", fmt.Sprint("run.steps=", steps), fmt.Sprint("train.batch_per_rank=", 4/ranks), "text.sequence=64", "eval.enabled=false", "eval.every_steps=0",
 		"schedule.warmup_steps=2", "train.bucket_mb=0.3", "train.first_bucket_mb=0.1"}, more...)...)...)
 }
 
