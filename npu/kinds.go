@@ -143,14 +143,16 @@ const (
 	LinearCrossEntropyGrad = "linear_cross_entropy_grad"
 
 	// Flat memory: all are F32[n] vectors; outputs named like inputs are in place. hyper is a small f32 vector in device memory, so that a
-	// step's hyperparameters are data rather than code.
+	// step's hyperparameters are data rather than code. Only copies write it (Stream.CopyIn, Stream.Copy), no kernel and no collective: a device may
+	// have to know on the host what it holds.
 
 	// SGD: hyper f32[8] = {lr, grad_scale, momentum, weight_decay, dampening, first(1|0), 0, 0}, w, g, m → w, m. g is multiplied by grad_scale first.
 	// Attrs: nesterov, decoupled bool, has_momentum bool (else no m). PyTorch's rule: g += wd*w (coupled) | w -= lr*wd*w (decoupled);
 	// m = first ? g : momentum*m + (1-dampening)*g; d = nesterov ? g + momentum*m : m; w -= lr*d.
 	SGD = "sgd"
-	// AdamW (arXiv 1711.05101): hyper f32[8] = {lr, grad_scale, beta1, beta2, eps, weight_decay, 1-beta1^t, 1-beta2^t}, w, g, m, v → w, m, v.
-	// Attr coupled bool (Adam with L2).  w -= lr*wd*w; m, v updated; w -= lr/bc1 * m/(sqrt(v/bc2) + eps).
+	// AdamW (arXiv 1711.05101): hyper f32[9] = {lr, grad_scale, beta1, beta2, eps, weight_decay, bc1 = 1-beta1^t, bc2 = 1-beta2^t, t}, w, g, m, v
+	// → w, m, v. t counts steps from 1; a device uses bc1 and bc2, or computes them of t. Attr coupled bool (Adam with L2). w -= lr*wd*w; m, v
+	// updated; w -= lr/bc1 * m/(sqrt(v/bc2) + eps).
 	AdamW = "adamw"
 	// SumSq: g f32[n] → s f64[2] += {Σ g², number of non-finite elements}: added to the present value in float64, in a fixed order; a square may
 	// be rounded to float32. inplace only.

@@ -90,7 +90,7 @@ func (o *Optimizer) planStep(s *segment, add func(*[]npu.Launch, string, npu.Op,
 func (o *Optimizer) stepOp(r run) npu.Op {
 	v, sums := npu.D(npu.F32, int(r.elems)), npu.D(npu.F64, 2)
 	op := o.rule.op(&o.cfg, &o.cfg.Groups[r.group])
-	op.In, op.Out = []npu.Desc{npu.D(npu.F32, hyperLen), v, v}, []npu.Desc{v}
+	op.In, op.Out = []npu.Desc{npu.D(npu.F32, o.rule.width), v, v}, []npu.Desc{v}
 	for range o.rule.states(&o.cfg) {
 		op.In, op.Out = append(op.In, v), append(op.Out, v)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	hyperLen    = 8  // elements of a hyper vector, see npu/kinds.go
+	hyperLen    = 9  // elements of the longest hyper vector, see npu/kinds.go
 	hyperStride = 64 // bytes between groups: kernels may want aligned arguments
 )
 

@@ -30,6 +30,8 @@ type rule struct {
 	text func(c *Config) string
 	// hyper are its numbers of step t behind the learning rate and the gradient's scale, in the order of kinds.go; first is 1 in the first step.
 	hyper func(c *Config, g *Group, first float64, t int64) numbers
+	// width is the number of elements that kinds.go gives its hyper vector.
+	width int
 	// op describes the kernel that steps one run of a group.
 	op func(c *Config, g *Group) npu.Op
 	// adapts: each tensor has its own rate, from the norms of its weight and its gradient, unless its group sets NoAdapt.
@@ -83,6 +85,7 @@ var sgd = &rule{
 	hyper: func(c *Config, g *Group, first float64, _ int64) numbers {
 		return numbers{c.Momentum, g.WeightDecay, c.Dampening, first}
 	},
+	width: 8,
 	op: func(c *Config, _ *Group) npu.Op {
 		return npu.Op{Kind: npu.SGD, Attrs: npu.Attrs{"nesterov": c.Nesterov, "decoupled": c.Decoupled, "has_momentum": c.Momentum != 0}}
 	},
@@ -103,8 +106,9 @@ func adam(name string) *rule {
 		states: func(*Config) []string { return []string{"exp_avg", "exp_avg_sq"} },
 		text:   func(c *Config) string { return fmt.Sprintf("betas=%g,%g eps=%g", c.Beta1, c.Beta2, c.Eps) },
 		hyper: func(c *Config, g *Group, _ float64, t int64) numbers {
-			return numbers{c.Beta1, c.Beta2, c.Eps, g.WeightDecay, correction(c.Beta1, t), correction(c.Beta2, t)}
+			return numbers{c.Beta1, c.Beta2, c.Eps, g.WeightDecay, correction(c.Beta1, t), correction(c.Beta2, t), float64(t)}
 		},
+		width: 9,
 		op: func(*Config, *Group) npu.Op {
 			return npu.Op{Kind: npu.AdamW, Attrs: npu.Attrs{"coupled": name == Adam}}
 		},
@@ -134,6 +138,7 @@ var lars = &rule{
 		}
 		return numbers{c.Momentum, g.WeightDecay, c.Trust, c.Eps, first, nesterov}
 	},
+	width:  8,
 	op:     func(_ *Config, g *Group) npu.Op { return npu.Op{Kind: npu.LARS, Attrs: npu.Attrs{"skip": g.NoAdapt}} },
 	adapts: true,
 }

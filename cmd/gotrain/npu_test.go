@@ -131,3 +131,21 @@ func TestNPUBits(t *testing.T) {
 		t.Error("nothing depends on the order of sums, though deterministic=false allows each")
 	}
 }
+
+// Forty steps of AdamW from a real model's weights, by CANN's operator, whose hyperparameters come from the host in every step.
+func TestNPUAdamW(t *testing.T) {
+	const steps = 40
+	cpu := t.TempDir()
+	onCPU(t, finetune("cpu", cpu, 1, steps))
+	want := lossesOf(t, cpu)
+	for _, c := range []struct {
+		ranks        int
+		version, soc string
+	}{{1, "8.1", "A2"}, {2, "9.0", "A3"}} {
+		t.Run(fmt.Sprintf("%d %s %s", c.ranks, c.soc, c.version), func(t *testing.T) {
+			dir := t.TempDir()
+			withNPUs(t, c.version, "FAKE_CANN_SOC="+c.soc, "FAKE_CANN_DEVICES=2").run(c.ranks, finetune("npu", dir, c.ranks, steps)...)
+			near(t, "npu", lossesOf(t, dir), want, steps, 5e-6)
+		})
+	}
+}

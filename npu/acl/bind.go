@@ -20,6 +20,11 @@ type launch struct {
 	objects []cann.Object
 	keep    []npu.Buffer
 	gone    bool // for the thread: the kernel was closed
+
+	// What the host must know at each launch, for the thread only.
+	mirrors  []*mirror
+	settings []setting
+	choices  []choice
 }
 
 // Kernel returns the kernel that was bound.
@@ -161,12 +166,19 @@ func (l *launch) prepare(b *binding) error {
 			calls = append(calls, c)
 		}
 	}
+	l.look(b)
 	if err := l.build(calls, b.at); err != nil {
 		return err
 	}
 	l.seq.Workspace(b.ws, l.kernel.workspace)
-	for i := range l.seq.Len() {
-		n, _, err := l.seq.Prepare(i)
+	for i, c := range calls {
+		var n int64
+		var err error
+		if c.OfHost() {
+			n, err = l.seq.Measure(i)
+		} else {
+			n, _, err = l.seq.Prepare(i)
+		}
 		if err != nil {
 			return l.explain(i, err)
 		}
@@ -204,6 +216,7 @@ func (l *launch) build(calls []lower.Call, at func(lower.Ref) cann.Addr) error {
 		if err := l.seq.Add(c.Op, args); err != nil {
 			return fmt.Errorf("%s: %w", l.kernel.label, err)
 		}
+		l.hosted(c)
 	}
 	return nil
 }
@@ -252,6 +265,10 @@ func view(t lower.Tensor, at func(lower.Ref) cann.Addr) cann.View {
 // drop destroys executors and then what they refer to. It runs on the thread.
 func (l *launch) drop() error {
 	l.gone = true
+	for _, m := range l.mirrors {
+		l.kernel.dev.unmirror(m)
+	}
+	l.mirrors = nil
 	if l.seq == nil {
 		return nil
 	}

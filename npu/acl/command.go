@@ -96,9 +96,11 @@ func (s *stream) step(c *command) verdict {
 	case copyOut:
 		v, err = s.stepOut(c)
 	case copyDevice:
+		s.dev.changed(c.to, c.bytes)
 		err = s.dev.lib.Copy(c.to, c.from, c.bytes, cann.DeviceToDevice, s.raw)
 		s.gave()
 	case clearMemory:
+		s.dev.changed(c.to, c.bytes)
 		err = s.dev.lib.Zero(c.to, c.bytes, s.raw)
 		s.gave()
 	case hostFunc:

@@ -36,8 +36,9 @@ type Device struct {
 	serviceMu sync.Mutex
 
 	// For the thread only.
-	arena  arena
-	locked map[*hostBuffer]bool
+	mirrors []*mirror
+	arena   arena
+	locked  map[*hostBuffer]bool
 
 	mu       sync.Mutex
 	closed   bool

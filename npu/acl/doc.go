@@ -23,8 +23,9 @@
 //
 // Compile lowers an op and asks CANN for the workspace of each call. Bind makes tensors, scalars and arrays for the final addresses and has CANN
 // prepare each call once (its first phase). Run then only calls second phases, dozens of launches with one call from Go to C, and allocates
-// nothing. An operator that CANN cannot prepare once gets a first phase for each launch. CANN is kept at most some hundred calls ahead of the
-// device (pace.go), because it cannot take launches back when a step is abandoned.
+// nothing. An operator that CANN cannot prepare once gets a first phase for each launch, and so does AdamW's, which wants numbers on the host that
+// are an input of the op: the thread notes what copies bring there when it gives them to CANN, and asks the device if something else did (mirror.go).
+// CANN is kept at most some hundred calls ahead of the device (pace.go), because it cannot take launches back when a step is abandoned.
 //
 // # Errors
 //

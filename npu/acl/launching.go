@@ -14,6 +14,9 @@ import (
 
 // stepRun gives launches to CANN, some dozens with one C call.
 func (s *stream) stepRun(c *command) (verdict, error) {
+	if c.slot != 0 {
+		return s.haveRead(c)
+	}
 	if s.pending() != nil {
 		return finished, nil
 	}
@@ -33,6 +36,9 @@ func (s *stream) stepRun(c *command) (verdict, error) {
 		return finished, err
 	}
 	n := len(part)
+	if n == 0 {
+		return s.readBack(c, c.batch[c.at].(*launch).unknown())
+	}
 	if profile || t.debug {
 		err = s.oneByOne(part, profile)
 	} else {
@@ -50,7 +56,8 @@ func (s *stream) stepRun(c *command) (verdict, error) {
 	return partly, nil
 }
 
-// part is what may be given to CANN now of a batch, with its number of calls: at least one launch.
+// part is what may be given to CANN now of a batch, with its number of calls. It is empty where the first launch needs
+// numbers that the host does not know.
 func (s *stream) part(batch []npu.Launch) (part []npu.Launch, calls int, err error) {
 	n := 0
 	for n < min(len(batch), s.dev.thread.runner.Chunk()) && (n == 0 || s.pace.count+calls < paceStep) {
@@ -58,6 +65,10 @@ func (s *stream) part(batch []npu.Launch) (part []npu.Launch, calls int, err err
 		if l.gone {
 			return nil, 0, fmt.Errorf("%s: the kernel was closed before it ran", l.kernel.label)
 		}
+		if l.unknown() != nil {
+			break
+		}
+		l.fill()
 		calls += l.seq.Len()
 		n++
 	}
@@ -96,6 +107,9 @@ func (s *stream) oneByOne(part []npu.Launch, profile bool) (err error) {
 		}
 		s.dev.thread.recent.add(l.kernel.label)
 		for i := range l.seq.Len() {
+			if l.seq.Left(i) {
+				continue
+			}
 			if err := s.oneCall(l, i); err != nil {
 				s.dev.thread.retire(m.begin)
 				return err

@@ -83,6 +83,7 @@ func (d *Device) freeStaging() error {
 // stepIn copies to the device.
 func (s *stream) stepIn(c *command) (verdict, error) {
 	if c.locked {
+		s.dev.brought(c.to, c.host)
 		err := s.dev.lib.Copy(c.to, cann.HostAddr(c.host), int64(len(c.host)), cann.HostToDevice, s.raw)
 		s.gave()
 		return finished, err
@@ -100,6 +101,7 @@ func (s *stream) stepIn(c *command) (verdict, error) {
 		return waiting, nil
 	}
 	copy(g.mem[at:at+n], c.host[c.at:])
+	s.dev.brought(c.to+cann.Addr(c.at), g.mem[at:at+n])
 	err = s.dev.lib.Copy(c.to+cann.Addr(c.at), g.base+cann.Addr(at), n, cann.HostToDevice, s.raw)
 	s.gave()
 	var m cann.Event

@@ -10,7 +10,7 @@ func init() {
 	})
 	Register(&Kind{
 		Name: npu.AdamW, Attrs: "coupled:b",
-		In: "hyper:full w:full g:full m:full v:full", Out: "w:full m:full v:full", InPlace: "w=w m=m v=v", Shape: flat(8, 1, 3, 4),
+		In: "hyper:full w:full g:full m:full v:full", Out: "w:full m:full v:full", InPlace: "w=w m=m v=v", Shape: flat(9, 1, 3, 4),
 	})
 	Register(&Kind{Name: npu.SumSq, In: "g:full s:keep?", Out: "s:keep", Shape: inferSumSq})
 	Register(&Kind{

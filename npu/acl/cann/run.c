@@ -31,6 +31,7 @@ int32_t gt_cann_run(const gt_cann *l, gt_seq *const *list, int32_t n, void *stre
         at->seq = i;
         if (__atomic_load_n(skip, __ATOMIC_RELAXED)) return 0;
         for (int32_t j = 0; j < list[i]->n; j++) {
+            if (list[i]->calls[j].left) continue;
             at->call = j;
             int32_t code = gt_cann_one(l, &list[i]->calls[j], stream, at);
             if (code) return code;

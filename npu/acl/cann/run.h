@@ -13,6 +13,7 @@ typedef struct {
     void *workspace;
     uint64_t size;      // that a reused executor needs
     uint64_t capacity;  // of the workspace
+    int32_t left;       // not 0: the call is left out
 } gt_call;
 
 // gt_seq is a list of calls that are launched together.

@@ -120,6 +120,33 @@ func (s *Sequence) Prepare(i int) (workspace int64, reused bool, err error) {
 	return 0, false, e
 }
 
+// Measure calls the first phase of call i and returns the workspace that it wants. Each launch calls the first phase again: the call has arguments that change.
+func (s *Sequence) Measure(i int) (workspace int64, err error) {
+	c := &s.calls[i]
+	var size C.uint64_t
+	var executor unsafe.Pointer
+	if code := C.gt_phase1(s.lib.c, c.op, c.args, &size, &executor); code != 0 {
+		return 0, s.failed(i, 1, int32(code))
+	}
+	return int64(size), s.lib.check("aclDestroyAclOpExecutor", C.gt_aclDestroyAclOpExecutor(s.lib.c, executor))
+}
+
+// SetFloat changes an argument of call i that is a real number. It counts from the next first phase on.
+func (s *Sequence) SetFloat(i, arg int, v float64) {
+	*(*uint64)(unsafe.Add(s.args[i], 8*arg)) = math.Float64bits(v)
+}
+
+// Leave leaves call i out of launches from now on, or not.
+func (s *Sequence) Leave(i int, out bool) {
+	s.calls[i].left = 0
+	if out {
+		s.calls[i].left = 1
+	}
+}
+
+// Left reports whether call i is left out.
+func (s *Sequence) Left(i int) bool { return s.calls[i].left != 0 }
+
 // Workspace gives all calls scratch memory.
 func (s *Sequence) Workspace(p Addr, bytes int64) {
 	for i := range s.calls {

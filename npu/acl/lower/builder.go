@@ -16,6 +16,7 @@ type builder struct {
 	err  error
 	keys map[string]int // constants by key
 	cond *Cond          // of the calls that are appended
+	when *When          // of the calls that are appended
 }
 
 func (b *builder) fail(format string, args ...any) {
@@ -28,7 +29,7 @@ func (b *builder) fail(format string, args ...any) {
 type null struct{}
 
 // call appends a call. Arguments are given in the order of abi's table as Tensor, []Tensor, Scalar, []int64, []float32, []bool, string, int, int64,
-// float64, bool, DType or null{}; each must fit its code.
+// float64, Elem, bool, DType or null{}; each must fit its code.
 func (b *builder) call(op string, args ...any) {
 	row, ok := abi.Find(op)
 	switch {
@@ -42,7 +43,7 @@ func (b *builder) call(op string, args ...any) {
 		b.fail("aclnn%s takes %d arguments, got %d", op, len(row.Args), len(args))
 		return
 	}
-	c := Call{Op: op, Args: make([]Arg, len(args)), If: b.cond}
+	c := Call{Op: op, Args: make([]Arg, len(args)), If: b.cond, When: b.when}
 	for i, a := range args {
 		if c.Args[i], ok = argument(row.Args[i].Code, a); !ok {
 			b.fail("aclnn%s: argument %d (%s) is a %T, must be of code %s", op, i, row.Args[i].Name, a, row.Args[i].Code)
@@ -95,6 +96,9 @@ func argument(code string, v any) (Arg, bool) {
 			a.Int = 1
 		}
 		return a, fits("bool")
+	case Elem:
+		a.Host, a.Float = &v, 0.5 // any number will do where the calls are only measured
+		return a, fits("f32")
 	case float64:
 		a.Float = v
 		return a, fits("f32", "f64")
@@ -195,6 +199,15 @@ func (b *builder) unless(out Tensor, ins []Tensor, fn, then func()) {
 		then()
 	}
 	b.cond = nil
+}
+
+// either calls one for launches in which an element of an input is a number, and other for those in which it is not.
+func (b *builder) either(e Elem, is float32, one, other func()) {
+	b.when = &When{Elem: e, Is: is}
+	one()
+	b.when = &When{Elem: e, Is: is, Not: true}
+	other()
+	b.when = nil
 }
 
 // apart calls fn to compute out. Where out is bound to the memory of one of ins, fn computes into a temporary, which is then copied: for operators that read

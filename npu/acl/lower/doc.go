@@ -5,6 +5,9 @@
 //	p, err := lower.Lower(op, caps)
 //	fmt.Println(p) // Mm(in0[64 128], in1[128 32], out0[64 32], 0)
 //
+// Arguments of a call that are plain numbers are the same in all launches, but for those with an Elem: an element of an input, which the host must know when it
+// launches (Program.Host). A When leaves a call out of launches in which such an element has, or has not, a certain value.
+//
 // Caps says what the device and its CANN have: the SoC, the version, the operators that its libraries export. A kind is lowered as the first form that
 // Caps allows; Has tells whether there is one.
 //

@@ -28,6 +28,9 @@ func (c Call) String() string {
 			s += map[bool]string{true: " ", false: " or "}[i == 0] + o.String()
 		}
 	}
+	if w := c.When; w != nil {
+		s += fmt.Sprintf(" when %v %s %v", w.Elem, map[bool]string{false: "=", true: "≠"}[w.Not], w.Is)
+	}
 	return s
 }
 
@@ -56,6 +59,9 @@ func (a Arg) String() string {
 	case "str":
 		return fmt.Sprintf("%q", a.Str)
 	case "f32", "f64":
+		if a.Host != nil {
+			return a.Host.String()
+		}
 		return fmt.Sprint(a.Float)
 	case "bool":
 		return fmt.Sprint(a.Int != 0)
@@ -64,6 +70,9 @@ func (a Arg) String() string {
 	}
 	return fmt.Sprint(a.Int)
 }
+
+// String prints in0[1].
+func (e Elem) String() string { return fmt.Sprintf("in%d[%d]", e.In, e.At) }
 
 // String prints in0, out1, tmp2 or const3.
 func (r Ref) String() string {

@@ -1,5 +1,7 @@
 package lower
 
+import "slices"
+
 // DType is an aclDataType.
 type DType int32
 
@@ -59,6 +61,12 @@ type Scalar struct {
 	Value float64 // exact for all integers that are used
 }
 
+// Elem is an element of an input of f32, as a number that the host must know when the program is launched.
+type Elem struct {
+	In int
+	At int64
+}
+
 // Arg is an argument of a call. Code is the code of abi's table and says which of the other fields counts.
 type Arg struct {
 	Code   string
@@ -72,6 +80,7 @@ type Arg struct {
 	Str    string
 	Int    int64   // dt int i8 i64 u64 bool; u64 has the same bits
 	Float  float64 // f32 f64
+	Host   *Elem   // f32: the argument is this element in each launch, and Float stands for it before
 }
 
 // Cond is a condition on how a program is bound: that the memory Mem is (Shared) or is not the memory of one of Others.
@@ -81,11 +90,48 @@ type Cond struct {
 	Shared bool
 }
 
+// When is a condition on a launch: that an element is (or, with Not, is not) a number.
+type When struct {
+	Elem Elem
+	Is   float32
+	Not  bool
+}
+
+// Holds reports whether the condition holds where the element is v.
+func (w When) Holds(v float32) bool { return (v == w.Is) != w.Not }
+
 // Call is a call of an operator: aclnn{Op}GetWorkspaceSize with Args, then aclnn{Op}.
 type Call struct {
 	Op   string
 	Args []Arg
 	If   *Cond // the call is left out where it does not hold; nil: never
+	When *When // a launch leaves the call out where it does not hold; nil: never
+}
+
+// OfHost reports whether an argument of the call is known at the launch only.
+func (c Call) OfHost() bool {
+	return slices.ContainsFunc(c.Args, func(a Arg) bool { return a.Host != nil })
+}
+
+// Host lists the inputs whose values the host must know at each launch.
+func (p *Program) Host() []int {
+	var l []int
+	add := func(e *Elem) {
+		if !slices.Contains(l, e.In) {
+			l = append(l, e.In)
+		}
+	}
+	for _, c := range p.Calls {
+		if c.When != nil {
+			add(&c.When.Elem)
+		}
+		for _, a := range c.Args {
+			if a.Host != nil {
+				add(a.Host)
+			}
+		}
+	}
+	return l
 }
 
 // TempMem is a temporary of a program. It holds nothing between launches.

@@ -134,13 +134,13 @@ func BenchmarkAddRelu(b *testing.B) {
 func BenchmarkOptimizer(b *testing.B) {
 	const n = 25 << 18
 	h, v := npu.D(npu.F32, 8), npu.D(npu.F32, n)
-	hyper := map[int][]byte{0: make([]byte, 32)}
-	for i, x := range []float64{1e-3, 1, 0.9, 0.99, 1e-8, 0.01, 0.1, 0.01} {
+	hyper := map[int][]byte{0: make([]byte, 36)}
+	for i, x := range []float64{1e-3, 1, 0.9, 0.99, 1e-8, 0.01, 0.1, 0.01, 1} {
 		put(hyper[0], i, npu.F32, x)
 	}
 	sgd := npu.Op{Kind: npu.SGD, Attrs: npu.Attrs{"has_momentum": true}, In: []npu.Desc{h, v, v, v}, Out: []npu.Desc{v, v}}
 	b.Run("sgd", func(b *testing.B) { benchOp(b, sgd, 20*n, map[int]int{0: 1, 1: 3}, hyper) })
-	adam := npu.Op{Kind: npu.AdamW, In: []npu.Desc{h, v, v, v, v}, Out: []npu.Desc{v, v, v}}
+	adam := npu.Op{Kind: npu.AdamW, In: []npu.Desc{npu.D(npu.F32, 9), v, v, v, v}, Out: []npu.Desc{v, v, v}}
 	b.Run("adamw", func(b *testing.B) { benchOp(b, adam, 28*n, map[int]int{0: 1, 1: 3, 2: 4}, hyper) })
 	sum := npu.Op{Kind: npu.SumSq, In: []npu.Desc{v}, Out: []npu.Desc{npu.D(npu.F64, 2)}}
 	b.Run("sumsq", func(b *testing.B) { benchOp(b, sum, 4*n, nil, nil) })

@@ -162,10 +162,10 @@ func TestOptimizers(t *testing.T) {
 		plainSGD := npu.Op{Kind: npu.SGD, Attrs: npu.Attrs{"decoupled": true}, In: []npu.Desc{hy, v, v}, Out: []npu.Desc{v}}
 		twin{op: plainSGD, in: [][]byte{h(0.1, 0.5, 0, 0.01, 0, 0, 0, 0)}, alias: map[int]int{0: 1}}.run(t, r)
 		for _, coupled := range []bool{false, true} {
-			op := npu.Op{Kind: npu.AdamW, Attrs: npu.Attrs{"coupled": coupled}, In: []npu.Desc{hy, v, v, v, v}, Out: []npu.Desc{v, v, v}}
+			op := npu.Op{Kind: npu.AdamW, Attrs: npu.Attrs{"coupled": coupled}, In: []npu.Desc{npu.D(npu.F32, 9), v, v, v, v}, Out: []npu.Desc{v, v, v}}
 			twin{
 				op:    op,
-				in:    [][]byte{h(1e-2, 0.5, 0.9, 0.99, 1e-8, 0.1, 0.19, 0.0199), nil, nil, nil, positive(n)},
+				in:    [][]byte{h(1e-2, 0.5, 0.9, 0.99, 1e-8, 0.1, 0.19, 0.0199, 2), nil, nil, nil, positive(n)},
 				alias: map[int]int{0: 1, 1: 3, 2: 4},
 			}.run(
 				t,

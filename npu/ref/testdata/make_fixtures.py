@@ -449,8 +449,8 @@ def all_flat():
     sgd("decoupled", hyper(0.1, 1, 0.9, 0.05, 0, 0), decoupled=True)
 
     for name, coupled, step, gs in (("decoupled_step1", False, 1, 1.0), ("decoupled_step7", False, 7, 0.5), ("coupled_step3", True, 3, 1.0)):
-        h = hyper(1e-2, gs, 0.9, 0.999, 1e-8, 0.05, 1 - 0.9 ** step, 1 - 0.999 ** step)
-        lr, gs_, b1, b2, eps, wd, bc1, bc2 = f64(h)
+        h = hyper(1e-2, gs, 0.9, 0.999, 1e-8, 0.05, 1 - 0.9 ** step, 1 - 0.999 ** step, step)
+        lr, gs_, b1, b2, eps, wd, bc1, bc2, _ = f64(h)
         W, G = f64(w), f64(g) * gs_
         if coupled:
             G = G + wd * W
