@@ -12,11 +12,15 @@ package cann
 import "C"
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -140,9 +144,30 @@ func dlopen(file string) (unsafe.Pointer, error) {
 	defer C.free(unsafe.Pointer(buf))
 	h := C.gt_dlopen(p, buf, size)
 	if h == nil {
-		return nil, errors.New(clean(C.GoString(buf)))
+		return nil, errors.New(clean(C.GoString(buf)) + foreign(path))
 	}
 	return h, nil
+}
+
+// foreign says that a library is for another processor. The dynamic linker passes over such a file and then claims that it does not exist.
+func foreign(path string) string {
+	const machine = 18 // offset of e_machine in the header of an ELF file
+	names := map[uint16]string{62: "x86-64", 183: "aarch64"}
+	own := map[string]uint16{"amd64": 62, "arm64": 183}[runtime.GOARCH]
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, machine+2)
+	if _, err := io.ReadFull(f, head); err != nil || string(head[:4]) != "\x7fELF" {
+		return ""
+	}
+	is := binary.LittleEndian.Uint16(head[machine:])
+	if is == own {
+		return ""
+	}
+	return fmt.Sprintf(": the file is for %s, this program for %s", cmp.Or(names[is], fmt.Sprintf("another processor (machine %d)", is)), names[own])
 }
 
 func dlsym(h unsafe.Pointer, name string) unsafe.Pointer {

@@ -150,6 +150,26 @@ func TestOneLibraryIsBroken(t *testing.T) {
 	}
 }
 
+// A toolkit for another processor is told so, not that its files do not exist.
+func TestOtherProcessor(t *testing.T) {
+	dir := install(t, fakecann.Options{})
+	file, err := filepath.EvalSymlinks(filepath.Join(dir, "lib64", "libascendcl.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head[18], head[19] = 243, 0 // RISC-V
+	if err := errors.Join(os.Remove(file), os.WriteFile(file, head, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cann.Open(); err == nil || !strings.Contains(err.Error(), "the file is for another processor (machine 243), this program for ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestUntrusted(t *testing.T) {
 	dir := install(t, fakecann.Options{})
 	if err := os.Chmod(filepath.Join(dir, "lib64"), 0o777); err != nil {
