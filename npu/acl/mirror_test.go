@@ -197,19 +197,22 @@ func TestNumbersSkippedOnTheirWay(t *testing.T) {
 
 // One first phase for each launch, whose numbers change; the scaling of the gradient is prepared once, and not called where the scale is 1.
 func TestPhasesOfAdamW(t *testing.T) {
-	d, _ := open(t)
-	a := newAdam(t, d)
-	a.bind()
-	for i, second := range []uint64{3, 2, 3, 2} {
-		n := i + 1
-		before1, before2 := d.Launches()
-		must(t, a.s.CopyIn(a.hyper, numbers(n)), a.s.Run(a.run), a.s.Sync(ctx))
-		after1, after2 := d.Launches()
-		if after1-before1 != 1 || after2-before2 != second {
-			t.Errorf("step %d: %d first and %d second phases, want 1 and %d", n, after1-before1, after2-before2, second)
+	for _, debug := range []string{"false", "true"} { // call by call with debug_sync
+		d, _ := open(t, "debug_sync", debug)
+		a := newAdam(t, d)
+		a.bind()
+		for i, second := range []uint64{3, 2, 3, 2} {
+			before1, before2 := d.Launches()
+			must(t, a.s.CopyIn(a.hyper, numbers(i+1)), a.s.Run(a.run), a.s.Sync(ctx))
+			after1, after2 := d.Launches()
+			if after1-before1 != 1 || after2-before2 != second {
+				t.Errorf("debug_sync=%s: step %d: %d first and %d second phases, want 1 and %d", debug, i+1, after1-before1, after2-before2, second)
+			}
+			a.expect(numbers(i + 1))
 		}
+		a.compare()
+		must(t, d.Close())
 	}
-	must(t, d.Close())
 }
 
 // The operator counts updates from 0: with t instead of t-1 the first step would be 0.74 of what it must be.
