@@ -85,7 +85,7 @@ func (t *Trainer) dismantle() (err, unfreed error) {
 	}
 	free(t.marks.close)
 	if t.store != nil {
-		add(t.store.close)
+		free(t.store.close)
 	}
 	if t.scratch != nil {
 		free(t.scratch.Free)
