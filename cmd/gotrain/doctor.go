@@ -36,6 +36,9 @@ type doctorFlags struct {
 	probe       bool
 }
 
+// bareDevice is the value of --device without one.
+const bareDevice = "npu"
+
 func (a *app) doctorCmd() *cobra.Command {
 	var f doctorFlags
 	c := &cobra.Command{
@@ -58,8 +61,16 @@ Exit codes: 0 without errors, also with warnings; 69 with an error; 70 if a kern
   gotrain doctor --abi
   gotrain doctor --json | jq '.findings[] | select(.severity == "error")'
   gotrain doctor --root ./recorded            # files and outputs copied from another machine`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && f.device == bareDevice { // --device npu: a flag that may stand alone does not take the next word
+				return nil
+			}
+			return cobra.NoArgs(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.device = args[0]
+			}
 			if f.probe {
 				return probe(c.InOrStdin(), os.NewFile(3, "answer"))
 			}
@@ -70,7 +81,7 @@ Exit codes: 0 without errors, also with warnings; 69 with an error; 70 if a kern
 	c.Flags().BoolVar(&f.brief, "brief", false, "print only what is not ok")
 	c.Flags().StringVar(&f.root, "root", "", "examine a recorded machine, a `folder` with copies of its files and of the output of commands")
 	c.Flags().StringVar(&f.device, "device", "", "run all kernels on a device: `npu`, npu:3, cpu or ref")
-	c.Flags().Lookup("device").NoOptDefVal = "npu"
+	c.Flags().Lookup("device").NoOptDefVal = bareDevice
 	c.Flags().StringSliceVar(&f.kinds, "kinds", nil, "with --device: only kernels of these `kinds`, such as conv2d,matmul")
 	c.Flags().BoolVar(&f.abi, "abi", false, "compare the tables of functions with installed headers and libraries")
 	c.Flags().StringVar(&f.report, "report", "", "write everything to this `file`, without names and addresses of hosts")

@@ -76,7 +76,8 @@ func TestDoctorOfARecord(t *testing.T) {
 	if _, errs, code = cli(t, "doctor", "--device=gpu"); code != 64 || !strings.Contains(errs, "hint: use one of cpu, npu, ref") {
 		t.Errorf("code %d %s", code, errs)
 	}
-	for _, args := range [][]string{{"--device=npu:x"}, {"--device=npu", "--kinds", "convolve"}, {"--kinds", "relu"}, {"--device=ref", "--root", root}} {
+	for _, args := range [][]string{{"--device=npu:x"}, {"--device=npu", "--kinds", "convolve"}, {"--kinds", "relu"},
+		{"npu"}, {"--device", "gpu"}, {"--device=ref", "--root", root}} {
 		if _, errs, code = cli(t, append([]string{"doctor"}, args...)...); code != 64 || !strings.Contains(errs, "hint: ") {
 			t.Errorf("%v: code %d %s", args, code, errs)
 		}
@@ -136,7 +137,7 @@ func TestDoctorOfAFake(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// A kernel that is wrong is named, with its operators and an exit code of its own; the device goes on where it can.
-	cmd = program(t, "doctor", "--device=npu:1", "--kinds", "relu,fill", "--brief")
+	cmd = program(t, "doctor", "--device", "npu:1", "--kinds", "relu,fill", "--brief")
 	cmd.Env = append(cmd.Env, "GOTRAIN_CANN_HOME="+dir, "FAKE_CANN_INJECT=aclnnReluGetWorkspaceSize:*:561103")
 	out, err = cmd.Output()
 	for _, want := range []string{"kernels of npu:1", "FAILED relu f32", "561103", "Relu(in0", "fill  f32   12 =", "4 more of relu bf16 (fresh) failed"} {
