@@ -108,11 +108,11 @@ type abort struct {
 	busy  bool // they are not: one may wait for ever for what was aborted
 }
 
-// quiet reports whether memory may be given back. After an abort the other streams of the device may still read and write it; where they do not end soon,
-// it is kept to the end of the process. It is for the thread.
+// quiet reports whether memory may be given back. After an abort, and after an error that only looks like the death of the device, its streams may still
+// read and write it; where they do not end soon, it is kept to the end of the process. It is for the thread.
 func (d *Device) quiet() bool {
 	a := &d.abort
-	if !a.done || a.asked {
+	if a.asked || !a.done && d.thread.alive() == nil {
 		return !a.busy
 	}
 	a.asked = true
@@ -121,7 +121,8 @@ func (d *Device) quiet() bool {
 		if !s.dirty || s.aborted {
 			continue
 		}
-		if idle, err := d.lib.SyncStream(s.raw, patience); err != nil || !idle {
+		// Without an abort an error means that CANN's context is dead, and idle.
+		if idle, err := d.lib.SyncStream(s.raw, patience); err == nil && !idle || err != nil && a.done {
 			a.busy = true
 		}
 	}
