@@ -63,15 +63,24 @@ func (f *folder) withdraw(job string, size int) {
 	}
 }
 
-// expire removes an expired refusal.
+// expire removes an expired refusal. One that is gone is left alone: rank 0 may be about to leave another of that name.
 func (f *folder) expire(name string) {
-	if !f.fresh(name) {
+	if fresh, ok := f.age(name); ok && !fresh {
 		f.remove(name)
 	}
 }
 
+// fresh reports whether there is a refusal that is still valid.
 func (f *folder) fresh(name string) bool {
+	fresh, ok := f.age(name)
+	return ok && fresh
+}
+
+// age reports whether a name is a valid refusal; ok is false if there is no such name.
+func (f *folder) age(name string) (fresh, ok bool) {
 	var st unix.Stat_t
-	err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK && time.Since(time.Unix(st.Mtim.Unix())) < refusalAge
+	if err := unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return false, false
+	}
+	return st.Mode&unix.S_IFMT == unix.S_IFLNK && time.Since(time.Unix(st.Mtim.Unix())) < refusalAge, true
 }
