@@ -39,12 +39,6 @@ func (m *machine) with(switches ...string) *machine {
 	return &n
 }
 
-// long is the same machine for runs that take more than two minutes.
-func (m *machine) long() *machine {
-	m.patient = true
-	return m
-}
-
 // endless is program without a limit of its own.
 func endless(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)

@@ -106,3 +106,9 @@ func TestNPUResNet50(t *testing.T) {
 		near(t, dtype, lossesOf(t, dir), lossesOf(t, cpu), 3, bound)
 	}
 }
+
+// long is the same machine for runs that take more than two minutes.
+func (m *machine) long() *machine {
+	m.patient = true
+	return m
+}
