@@ -20,18 +20,18 @@ const (
 
 func refusalName(job string, rank int) string { return fmt.Sprintf(".%s.%d", job, rank) }
 
-// refuse leaves the reason for some ranks.
-func (f *folder) refuse(job string, ranks []int, reason error) (err error) {
+// refuse leaves the reason for some ranks, and returns those that it could not leave it for.
+func (f *folder) refuse(job string, ranks []int, reason error) (left []int, err error) {
 	text, _, _ := strings.Cut(reason.Error(), "\n")
 	text = text[:min(len(text), refusalSize)]
 	for _, r := range ranks {
 		name := refusalName(job, r)
 		f.remove(name)
 		if e := unix.Symlinkat(text, f.fd, name); e != nil {
-			err = e // if that fails too, the others wait until their timeout
+			left, err = append(left, r), e // if that fails too, the others wait until their timeout
 		}
 	}
-	return err
+	return left, err
 }
 
 // refused returns the reason that rank 0 left for a rank, and removes it.

@@ -17,6 +17,7 @@ import (
 // ranks that arrive later, or without.
 func create(cfg Config) (f files, over func(err error), err error) {
 	// Another rank 0 that is done, or a Sweep, may remove the empty folder at any moment: a try takes microseconds, and one suffices as a rule.
+	untold := others(cfg.Size, -1)
 	for range 10_000 {
 		var d *folder
 		if d, err = ownFolder(cfg.Dir); err == nil {
@@ -25,7 +26,9 @@ func create(cfg Config) (f files, over func(err error), err error) {
 				return f, over, nil
 			}
 			if isNoSpace(err) {
-				if lost := d.refuse(cfg.Job, others(cfg.Size, -1), err); errors.Is(lost, unix.ENOENT) {
+				var lost error
+				// Only those that were not told: a rank that was has read its refusal and left, perhaps with the folder, and would not read another.
+				if untold, lost = d.refuse(cfg.Job, untold, err); errors.Is(lost, unix.ENOENT) {
 					err = lost // a concurrent Sweep removed the folder: try again in a new one
 				}
 			}
