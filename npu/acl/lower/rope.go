@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 var ropeRules = map[string]rule{npu.Rope: {lower: lowerRope}}
@@ -73,25 +74,6 @@ func (b *builder) turn(x, y Tensor, a angles) {
 	b.call("InplaceAddcmul", q, u, a.sin, number(1))
 }
 
-// frequency is the angle per position of pair i of heads of width d, with the scaling of Llama 3.1.
-func frequency(a npu.Attrs, i, d int64) float64 {
-	f := math.Pow(a.Float("theta", 0), -2*float64(i)/float64(d))
-	factor := a.Float("factor", 0)
-	if !(factor > 1) {
-		return f
-	}
-	low, high, original := a.Float("low", 0), a.Float("high", 0), float64(a.Int("original", 0))
-	wave := 2 * math.Pi / f
-	switch {
-	case wave < original/high:
-		return f
-	case wave > original/low:
-		return f / factor
-	}
-	t := (original/wave - low) / (high - low)
-	return (1-t)*f/factor + t*f
-}
-
 // table is the cosine or sine (sin) at positions 0, step, … of n, f32 [n width]. A table of the width of a head has the angle of element i in column i,
 // one of half the width that of pair i.
 func (b *builder) table(sin bool, n, step, d, width int64) Tensor {
@@ -108,6 +90,7 @@ func (b *builder) table(sin bool, n, step, d, width int64) Tensor {
 	}
 	key := fmt.Sprintf("rope sin=%v n=%d step=%d d=%d %s %s", sin, n, step, d, wide, freq)
 	return b.constant(key, Float32, func() []byte {
+		pairs := kind.RopeFrequencies(a, int(d))
 		f := make([]float64, width)
 		for j := range f {
 			i := int64(j)
@@ -117,7 +100,7 @@ func (b *builder) table(sin bool, n, step, d, width int64) Tensor {
 			case wide == "half":
 				i %= d / 2
 			}
-			f[j] = frequency(a, i, d)
+			f[j] = pairs[i]
 		}
 		sign := 1.0
 		if a.Bool("inverse") {

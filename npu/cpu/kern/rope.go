@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/kind"
 )
 
 // maxHead is the maximum head width, limited by rope's buffer on the stack.
@@ -33,7 +34,7 @@ func prepareRope(op npu.Op) *Call {
 	if pos && op.In[1].DType != npu.I32 {
 		return nil
 	}
-	f := ropeFrequencies(op.Attrs, d)
+	f := kind.RopeFrequencies(op.Attrs, d)
 	adjacent := op.Attrs.Str("pairs") == "adjacent"
 	known := s
 	if pos && s == 1 {
@@ -59,26 +60,6 @@ func ropeRow(d int, adjacent bool) int {
 		return 2 * d
 	}
 	return d
-}
-
-// ropeFrequencies returns the angle between adjacent positions, by pair.
-func ropeFrequencies(a npu.Attrs, d int) []float64 {
-	f := make([]float64, d/2)
-	factor, low, high, original := a.Float("factor", 0), a.Float("low", 0), a.Float("high", 0), float64(a.Int("original", 0))
-	for i := range f {
-		f[i] = math.Pow(a.Float("theta", 1), -2*float64(i)/float64(d))
-		if factor > 1 {
-			switch wave := 2 * math.Pi / f[i]; {
-			case wave < original/high:
-			case wave > original/low:
-				f[i] /= factor
-			default:
-				t := (original/wave - low) / (high - low)
-				f[i] = (1-t)*f[i]/factor + t*f[i]
-			}
-		}
-	}
-	return f
 }
 
 // ropeTable sets the rows of positions 0, 1, … In the adjacent form the sine of the first element of a pair is negative.
