@@ -11,6 +11,7 @@ type Recipe struct {
 	Data       Data        `toml:"data" doc:"The samples, for training and for evaluation."`
 	Text       TextSection `toml:"text" doc:"How text becomes samples when data.kind is text or tokens. A sample is a sequence of tokens; the target of each token is the next token."`
 	Train      Train       `toml:"train" doc:"How a step is computed, and on which device."`
+	Comm       Comm        `toml:"comm" doc:"How ranks exchange gradients and everything else, within a machine and between machines."`
 	Optim      Optim       `toml:"optim" doc:"The optimizer."`
 	Schedule   Schedule    `toml:"schedule" doc:"The learning rate over time: a linear warm-up, then the shape given by kind. It counts optimizer steps, regardless of the number of ranks."`
 	Eval       Eval        `toml:"eval" doc:"Evaluation on held-out samples. Every sample counts exactly once, with any number of ranks. Without every_epochs and every_steps it runs once, at the end."`
@@ -135,6 +136,20 @@ type Train struct {
 	LongWorkSeconds float64 `toml:"long_work_seconds" default:"3600" unit:"seconds" over:"0" doc:"How long a rank waits for another rank that is doing long work and making progress: writing or verifying a checkpoint, opening data, filling caches, reading weights, compiling."`
 	GraceSeconds    float64 `toml:"grace_seconds" default:"30" unit:"seconds" over:"0" doc:"When gotrain starts the ranks itself: how long they may take to exit after they are asked to stop. Then they are asked to abandon the current step, or killed if a rank failed; after twice this time they are killed. A rank that is saving a checkpoint is always waited for."`
 	CheckEvery      int     `toml:"state_check_every_steps" default:"500" unit:"steps" min:"0" doc:"Steps between comparisons of all weights and optimizer state across ranks; 0: never."`
+}
+
+// Comm is the section [comm].
+type Comm struct {
+	Transport     string  `toml:"transport" default:"auto" oneof:"auto|shm|tcp" doc:"auto: shared memory between ranks of one machine, TCP between machines. shm: all ranks must be on one machine. tcp: TCP also between ranks of one machine, for tests and measurements. Device memory of NPUs is exchanged by HCCL."`
+	Topology      string  `toml:"topology" default:"auto" oneof:"auto|mesh|tree|ring" doc:"Algorithm of large reductions between machines. auto and mesh: every rank exchanges with every other; sums are in rank order, so they do not depend on the size of a message or on timing. tree: for many machines on slow switches; the same sums. ring: for an oversubscribed network; sums differ from the others' by rounding."`
+	Interface     string  `toml:"interface" default:"" doc:"Network interface (eth1) or network (10.0.0.0/8) for traffic between machines. Empty: the one by which a machine reaches rank 0."`
+	PortRange     string  `toml:"port_range" default:"" doc:"Range of TCP ports that ranks may listen on, such as 29500-29600, for firewalls. Empty: any free port."`
+	Streams       int     `toml:"streams" default:"1" min:"1" max:"16" doc:"TCP connections between two ranks. More than one helps on links of 25 Gbit/s and more, with idle cores."`
+	Heartbeat     float64 `toml:"heartbeat_seconds" default:"0.5" unit:"seconds" min:"0" max:"60" doc:"Time between signs of life of a rank on another machine. A rank that is silent for eight of them is given up. 0: no heartbeats, for debuggers."`
+	Compress      string  `toml:"compress" default:"none" oneof:"none|f16|bf16|int8" doc:"Type in which gradients travel. f16, bf16: half the bytes. int8: a quarter, in blocks with a common scale and with error feedback. Of use only if the network is the bottleneck; the run says so if it is not."`
+	CompressBlock int     `toml:"compress_block" default:"256" unit:"values" min:"32" max:"65536" doc:"int8: values with a common scale; a power of two."`
+	ErrorFeedback bool    `toml:"compress_error_feedback" default:"true" doc:"int8: add what rounding has lost to the gradients of the next step (arXiv 1901.09847). It takes the memory of one more gradient."`
+	CompressAfter int     `toml:"compress_warmup_steps" default:"100" unit:"steps" min:"0" doc:"Steps at the beginning of a run in which gradients travel as f32."`
 }
 
 // Optim is the section [optim].

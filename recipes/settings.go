@@ -1,6 +1,9 @@
 package recipes
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // freeKeys do not affect what is learned, only how and where it is computed. model.init_from is not one of them, although a resumed run no longer needs it.
 var freeKeys = []string{
@@ -17,6 +20,12 @@ var freeKeys = []string{
 	"train.grace_seconds",
 	"train.device",
 	"train.device_options",
+	"comm.transport",
+	"comm.topology",
+	"comm.interface",
+	"comm.port_range",
+	"comm.streams",
+	"comm.heartbeat_seconds",
 	"train.bucket_mb",
 	"train.first_bucket_mb",
 	"train.collective_timeout_seconds",
@@ -36,6 +45,9 @@ var dynamicKeys = []string{
 // scaled reports whether a key configures loss scaling, which only f16 uses. Checkpoints of other runs do not store such keys.
 func scaled(key string) bool { return key == "train.loss_scale" || slices.Contains(dynamicKeys, key) }
 
+// compressed reports whether a key has an effect only on gradients that travel compressed. Checkpoints of other runs do not store such keys.
+func compressed(key string) bool { return strings.HasPrefix(key, "comm.compress") }
+
 // Settings returns the keys that determine what is learned, with their values. A checkpoint stores them so that a resumed run can report what has changed.
 func (r *Recipe) Settings() map[string]string {
 	out := map[string]string{}
@@ -44,7 +56,7 @@ func (r *Recipe) Settings() map[string]string {
 			continue
 		}
 		for _, f := range s.fields {
-			if key := f.key(); !slices.Contains(freeKeys, key) && (r.Train.DType == "f16" || !scaled(key)) {
+			if key := f.key(); !slices.Contains(freeKeys, key) && (r.Train.DType == "f16" || !scaled(key)) && (r.Comm.Compress != "none" || !compressed(key)) {
 				out[key] = literal(f.in(r))
 			}
 		}

@@ -20,6 +20,8 @@ var aliases = map[string]string{
 	"max_grad_norm": "train.clip_norm", "grad_clip": "train.clip_norm", "gradient_clipping": "train.clip_norm",
 	"num_workers": "data.workers_per_rank", "dataset": "data.kind", "num_classes": "model.classes", "pretrained": "model.init_from",
 	"max_steps": "run.steps", "num_epochs": "run.epochs", "output": "run.output_dir", "save_every": "checkpoint.every_steps", "resume_from": "checkpoint.resume",
+	"hccl_topology": "comm.topology", "backend": "comm.transport", "grad_compress": "comm.compress", "compression": "comm.compress", "gradient_compression": "comm.compress",
+	"nproc": "train.ranks", "npu_count": "train.ranks", "network_interface": "comm.interface", "bucket_cap_mb": "train.bucket_mb",
 	"scheduler": "schedule.kind", "lr_scheduler": "schedule.kind", "warmup": "schedule.warmup_epochs", "log_interval": "log.every_steps",
 }
 
@@ -27,6 +29,7 @@ var aliases = map[string]string{
 var sectionAliases = map[string]string{
 	"optimizer": "optim", "lr_schedule": "schedule", "scheduler": "schedule", "dataset": "data", "training": "train", "trainer": "train",
 	"logging": "log", "checkpoints": "checkpoint", "ckpt": "checkpoint", "validation": "eval", "network": "model",
+	"communication": "comm", "distributed": "comm", "ddp": "comm", "hccl": "comm",
 }
 
 // unknownSection explains what to do about a top-level name that is not a section.

@@ -76,6 +76,8 @@ func (r *Recipe) unused(key string) string {
 		{r.Optim.LRScaling, "optim.lr_scaling", map[string][]string{"linear": {"optim.lr_batch"}, "sqrt": {"optim.lr_batch"}}},
 		{r.Train.DType, "train.dtype", map[string][]string{"f16": append([]string{"train.loss_scale"}, dynamicKeys...)}},
 		{fmt.Sprint(r.Train.LossScale), "train.loss_scale", map[string][]string{"0": dynamicKeys}},
+		{r.Comm.Compress, "comm.compress", map[string][]string{"f16": {"comm.compress_warmup_steps"}, "bf16": {"comm.compress_warmup_steps"},
+			"int8": {"comm.compress_warmup_steps", "comm.compress_block", "comm.compress_error_feedback"}}},
 		{r.Schedule.Kind, "schedule.kind", map[string][]string{
 			"linear": {"schedule.min_lr_ratio"}, "cosine": {"schedule.min_lr_ratio"}, "wsd": {"schedule.min_lr_ratio", "schedule.decay_fraction"},
 			"step": {"schedule.milestones_steps", "schedule.milestones_epochs", "schedule.gamma"},

@@ -36,11 +36,18 @@ var arrows = map[string]string{
 	"graph/models/...": "npu graph graph/nn graph/models/...",
 	"graph/graphtest":  "npu/... graph/...", // for tests
 
-	"ddp/bucket":   "npu",
-	"ddp/comm":     "npu",
-	"ddp/comm/...": "npu npu/... ddp/comm ddp/comm/...",
-	"ddp/launch":   "internal/cgroup internal/procfs",
-	"ddp":          "npu ddp/bucket ddp/comm",
+	"ddp/bucket":     "npu",
+	"ddp/schedule":   "ddp/comm/link", // pure: the order of collectives of a step
+	"ddp/simulate":   "ddp/bucket ddp/schedule ddp/comm/link",
+	"ddp/compress":   "npu ddp/bucket ddp/comm ddp/comm/reduce",
+	"ddp/meet/...":   "ddp/meet ddp/meet/... ddp/launch internal/procfs", // rendezvous: knows no collective
+	"ddp/comm":       "npu",
+	"ddp/comm/...":   "npu npu/... ddp/comm ddp/comm/...",
+	"ddp/comm/tcp":   "npu ddp/comm ddp/comm/... ddp/meet ddp/meet/wire",
+	"ddp/comm/link":  "",
+	"ddp/launch":     "internal/cgroup internal/procfs",
+	"ddp/launch/...": "ddp/launch ddp/launch/... internal/...",
+	"ddp":            "npu ddp/bucket ddp/comm ddp/schedule ddp/comm/link",
 
 	"optim": "npu",
 
@@ -178,7 +185,7 @@ func TestRule(t *testing.T) {
 	for name, want := range map[string]string{
 		"npu": "", "npu/ref": "npu npu/kind npu/queue", "npu/cpu/kern": "npu npu/...",
 		"graph": "npu npu/kind graph/op graph/plan",
-		"ddp":   "npu ddp/bucket ddp/comm",
+		"ddp":   "npu ddp/bucket ddp/comm ddp/schedule ddp/comm/link",
 	} {
 		got, ok := rule(name)
 		if !ok || strings.Join(got, " ") != want {
