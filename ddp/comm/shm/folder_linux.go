@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -149,21 +150,49 @@ func Sweep(dir string) {
 	}
 	list, _ := folders(dir)
 	for _, f := range list {
-		for _, name := range f.names() {
-			if strings.HasPrefix(name, ".") {
-				f.expire(name)
-				continue
-			}
-			fd, err := f.open(name)
-			if err != nil {
-				continue
-			}
-			if !held(fd, 0, MaxSize) {
-				f.remove(name)
-			}
-			closeFD(fd)
-		}
-		f.tidy()
+		f.sweep()
 		f.close()
+	}
+}
+
+// sweep is Sweep for one folder.
+func (f *folder) sweep() {
+	unlock, ok := f.lock(0)
+	if !ok {
+		return // another process names a file, or sweeps
+	}
+	defer unlock()
+	for _, name := range f.names() {
+		if strings.HasPrefix(name, ".") {
+			f.expire(name)
+			continue
+		}
+		fd, err := f.open(name)
+		if err != nil {
+			continue
+		}
+		if !held(fd, 0, MaxSize) {
+			f.remove(name)
+		}
+		closeFD(fd)
+	}
+	f.tidy()
+}
+
+// lock keeps the names of files in the folder from changing: a sweep that has found a file dead must not remove a file that got the same name
+// meanwhile. ok is false if others hold the lock for longer than patience: a process may be frozen with it.
+func (f *folder) lock(patience time.Duration) (unlock func(), ok bool) {
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", f.fd), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return func() { closeFD(fd) }, true
+		}
+		if time.Since(begin) >= patience {
+			closeFD(fd)
+			return nil, false
+		}
 	}
 }

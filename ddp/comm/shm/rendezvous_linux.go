@@ -96,8 +96,14 @@ func (d *folder) create(cfg Config) (files, error) {
 	return f, nil
 }
 
+// namePatience is how long to wait for a sweep, which takes microseconds.
+const namePatience = time.Second
+
 // name links the file into the folder and replaces a leftover.
 func (d *folder) name(fd int, job string) error {
+	if unlock, ok := d.lock(namePatience); ok {
+		defer unlock()
+	}
 	for range 3 {
 		err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), d.fd, job, unix.AT_SYMLINK_FOLLOW)
 		if !errors.Is(err, unix.EEXIST) {
