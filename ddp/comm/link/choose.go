@@ -33,8 +33,8 @@ func (l Link) Crossover(t Topology, w int) int64 {
 	return int64(min(max(l.Equal(t, w), MinCrossover), top))
 }
 
-// Equal is the number of bytes at which the small and the large algorithm of a topology cost the same in the model, without limits; infinite if the small one is
-// always faster, and 0 if it never is.
+// Equal is the number of bytes at which the small and the large algorithm of a topology cost the same in the model, without limits; infinite if the small
+// one is always faster, and 0 if it never is.
 func (l Link) Equal(t Topology, w int) float64 {
 	small, large := pair(t, w)
 	steps := l.allReduce(large, w, 0) - l.allReduce(small, w, 0)

@@ -125,7 +125,9 @@ func rate(s string) (float64, error) {
 	default:
 		return 0, fmt.Errorf("unknown unit %q", unit)
 	}
-	scale, ok := map[string]float64{"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}[strings.ToLower(prefix)]
+	scale, ok := map[string]float64{
+		"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40,
+	}[strings.ToLower(prefix)]
 	if !ok {
 		return 0, fmt.Errorf("unknown unit %q", unit)
 	}

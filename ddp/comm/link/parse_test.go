@@ -91,7 +91,10 @@ func TestString(t *testing.T) {
 }
 
 func TestValid(t *testing.T) {
-	for _, l := range []Link{{}, {Bandwidth: -1}, {Bandwidth: math.NaN()}, {Bandwidth: math.Inf(1)}, {Bandwidth: 1, Latency: -1}, {Bandwidth: 1, Reduce: math.NaN()}, {Bandwidth: 1, PerPeer: -1}} {
+	for _, l := range []Link{
+		{}, {Bandwidth: -1}, {Bandwidth: math.NaN()}, {Bandwidth: math.Inf(1)}, {Bandwidth: 1, Latency: -1}, {Bandwidth: 1, Reduce: math.NaN()},
+		{Bandwidth: 1, PerPeer: -1},
+	} {
 		if l.Valid() == nil {
 			t.Errorf("%+v is valid", l)
 		}
