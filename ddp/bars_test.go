@@ -11,9 +11,9 @@ import (
 // timedHandle is a reduction that a device ran.
 type timedHandle struct{ begin, end time.Duration }
 
-func (timedHandle) Wait(context.Context) error           { return nil }
-func (timedHandle) Done() <-chan struct{}                { return nil }
-func (timedHandle) Took() (transfer, wait time.Duration) { return 0, 0 }
+func (timedHandle) Wait(context.Context) error                       { return nil }
+func (timedHandle) Done() <-chan struct{}                            { return nil }
+func (timedHandle) Took() (transfer, wait time.Duration, apart bool) { return 0, 0, true }
 func (h timedHandle) Times() (time.Time, time.Duration, time.Duration, bool) {
 	return time.Unix(1000, 0), h.begin, h.end, h.end > 0
 }

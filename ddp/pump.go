@@ -154,10 +154,13 @@ func (e *Engine) handOn(f inFlight) error {
 
 // land counts a bucket that holds its sum.
 func (e *Engine) land(f inFlight) {
-	transfer, waited := f.handle.Took()
+	transfer, waited, apart := f.handle.Took()
 	e.mu.Lock()
 	e.stats.Transfer += transfer
 	e.stats.Waited += waited
+	if !apart {
+		e.stats.Mingled++
+	}
 	e.stats.Bytes += e.bkts[f.k].Bytes
 	e.stats.Buckets++
 	e.step.done++

@@ -16,6 +16,7 @@ type StepStats struct {
 	Exposed  time.Duration // Wait blocked: communication that compute did not hide
 	Transfer time.Duration // moving and summing, over all buckets
 	Waited   time.Duration // waiting for the last rank to arrive, over all buckets
+	Mingled  int           // buckets of which the transport cannot tell the two apart: Transfer has all their time
 	Bytes    int64         // reduced, padding included
 	Buckets  int
 }

@@ -101,8 +101,10 @@ type Handle interface {
 	Wait(ctx context.Context) error
 	// Done is closed on completion, successful or not.
 	Done() <-chan struct{}
-	// Took is the time from the moment that all ranks had arrived to completion, and the time waited for the last rank before; valid after Wait.
-	Took() (transfer, waited time.Duration)
+	// Took is the time from the moment that all ranks had arrived to completion, and the time waited for the last rank before; valid after Wait. apart is
+	// false if the transport cannot tell one from the other, because this rank does not hear from every other one (a ring): then transfer is all the time
+	// since the call was issued, and waited is 0.
+	Took() (transfer, waited time.Duration, apart bool)
 }
 
 // Stats are sums since the communicator was made.
@@ -112,6 +114,19 @@ type Stats struct {
 	Wire     int64 // bytes this rank wrote for others to read
 	Transfer time.Duration
 	Waited   time.Duration
+	Mingled  int64 // calls of which the transport could not tell waiting and transfer apart: their whole time is in Transfer
+}
+
+// Add counts a finished call, as its handle's Took describes it.
+func (s *Stats) Add(bytes, wire int64, transfer, waited time.Duration, apart bool) {
+	s.Calls++
+	s.Bytes += bytes
+	s.Wire += wire
+	s.Transfer += transfer
+	s.Waited += waited
+	if !apart {
+		s.Mingled++
+	}
 }
 
 // PeerError reports that another rank died or gave up.
@@ -127,34 +142,6 @@ func (e *PeerError) Error() string {
 
 // Blames returns the peer, which caused the failure.
 func (e *PeerError) Blames() []int { return []int{e.Rank} }
-
-// TimeoutError reports which ranks did not arrive in time.
-type TimeoutError struct {
-	Call    string
-	After   time.Duration
-	Missing []int
-	Work    string // the long work at which a missing rank stopped making progress, or was when the long deadline passed; "" if none
-}
-
-func (e *TimeoutError) Error() string {
-	work := ""
-	if e.Work != "" {
-		work = " (" + e.Work + ")"
-	}
-	return fmt.Sprintf(
-		"comm: %s: timeout after %v waiting for ranks %v%s\nhint: look for the first error of those ranks; allow a slow rank a longer deadline",
-		e.Call,
-		e.After.Round(time.Millisecond),
-		e.Missing,
-		work,
-	)
-}
-
-// Unwrap makes errors.Is(err, context.DeadlineExceeded) true.
-func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
-
-// Blames returns the missing ranks, which caused the failure.
-func (e *TimeoutError) Blames() []int { return e.Missing }
 
 // MismatchError reports that ranks called different collectives.
 type MismatchError struct {

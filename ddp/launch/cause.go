@@ -84,7 +84,7 @@ func (k *records) get() *Record {
 // own reports whether a failed rank failed by itself: the supervisor did not end it, or it had failed before, and it blames no other rank.
 func (o Outcome) own() bool {
 	if o.Record != nil {
-		return len(o.others()) == 0
+		return len(o.others()) == 0 && !o.Record.Victim
 	}
 	return !o.ByUs && o.Code != ExitUnavailable
 }
@@ -114,7 +114,7 @@ func (o Outcome) failedAfter() time.Duration {
 //
 //   - the earliest rank that failed by itself, if any;
 //   - otherwise a rank that others blame and that did not exit by itself: it hung, and the launcher had to kill it. by is the rank that blamed it first;
-//   - otherwise the earliest rank that gave up because of a peer (a record that blames, or ExitUnavailable);
+//   - otherwise the earliest rank that gave up because of a peer (a record that blames or of a victim, or ExitUnavailable);
 //   - finally a rank that the launcher ended and that no other rank blames.
 func first(outs []Outcome) (f Outcome, by *Outcome, failed bool) {
 	class := func(o Outcome) int {

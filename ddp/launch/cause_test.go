@@ -13,6 +13,10 @@ func TestFirst(t *testing.T) {
 		o.Record, o.recorded = &Record{Code: o.Code, Reason: reason, Blames: blames}, at
 		return o
 	}
+	victim := func(o Outcome, at time.Duration, reason string) Outcome {
+		o.Record, o.recorded = &Record{Code: o.Code, Reason: reason, Victim: true}, at
+		return o
+	}
 	killed := func(rank int, at time.Duration) Outcome {
 		return Outcome{Rank: rank, Code: 137, Signal: syscall.SIGKILL, ByUs: true, After: at}
 	}
@@ -48,6 +52,12 @@ func TestFirst(t *testing.T) {
 		{"a rank that failed and then hung", []Outcome{
 			said(killed(0, 9*s), s, "the data are gone"), said(Outcome{Rank: 1, Code: 69, After: 2 * s}, 2*s, "rank 0 is gone", 0),
 		}, 0, 137, "but did not exit by itself (host , pid 0, 1.0s after start): the data are gone"},
+		{"a victim that does not know of whom, before the culprit could say it", []Outcome{
+			victim(Outcome{Rank: 0, Code: 124, After: s}, s, "some rank did not come"), said(Outcome{Rank: 1, Code: 74, After: 3 * s}, 2*s, "the disk is full"),
+		}, 1, 74, "the disk is full"},
+		{"victims only", []Outcome{
+			victim(Outcome{Rank: 1, Code: 124, After: s}, s, "some rank did not come"), killed(0, 5*s),
+		}, 1, 124, "some rank did not come"},
 		{"blaming oneself is no blame", []Outcome{
 			said(Outcome{Rank: 1, Code: 76, After: 2 * s}, 2*s, "NaN here", 1), said(Outcome{Rank: 0, Code: 76, After: s}, s, "NaN there", 1),
 		}, 1, 76, "NaN here"},

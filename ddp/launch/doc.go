@@ -45,10 +45,10 @@
 // # Who failed first
 //
 // A rank that fails records its failure with [Report] before it notifies its peers: time, exit code, reason, and the ranks it blames. An error blames
-// ranks when it has a method Blames() []int (those of package ddp/comm do), or by [WithBlame]. The supervisor compares the records of all ranks:
-// the first failure is the earliest that blames no other rank. If every record blames a rank, a blamed rank that had to be killed was hung and is reported as
-// first. A program that records nothing is judged by when and how it exited; exit code 69 then blames a peer. Package train records failures itself; a
-// custom loop calls Report.
+// ranks when it has a method Blames() []int (those of package ddp/comm do), or by [WithBlame]. An error that another rank caused, but nobody knows which,
+// has a method Victim() bool instead. The supervisor compares the records of all ranks: the first failure is the earliest that blames no other rank and is
+// no victim. If every record blames a rank, a blamed rank that had to be killed was hung and is reported as first. A program that records nothing is judged
+// by when and how it exited; exit code 69 then blames a peer. Package train records failures itself; a custom loop calls Report.
 //
 // # Exit codes
 //

@@ -19,6 +19,8 @@ type Record struct {
 	Reason string    `json:"reason"`
 	// Blames are the ranks that caused the failure, as far as this rank can tell; empty if the failure is its own.
 	Blames []int `json:"blames,omitempty"`
+	// Victim tells, where Blames is empty, that another rank caused the failure and that this rank cannot tell which.
+	Victim bool `json:"victim,omitempty"`
 	// Stopped is not a failure: the program has stopped on request, with this exit code. It is for a rank that is a shell, which a signal ends.
 	Stopped int `json:"stopped,omitempty"`
 	// Busy is not a failure: it names work that must not be interrupted, such as saving. Idle ends it.
@@ -58,7 +60,7 @@ func report(err error, lookup Lookup) {
 		Record{Stopped: code}.send(lookup)
 		return
 	}
-	Record{Code: ExitCode(err), Reason: strings.ToValidUTF8(err.Error(), "?"), Blames: Blamed(err)}.send(lookup)
+	Record{Code: ExitCode(err), Reason: strings.ToValidUTF8(err.Error(), "?"), Blames: Blamed(err), Victim: Victim(err)}.send(lookup)
 }
 
 // Busy tells the supervisor that this process does work that must not be interrupted, such as saving. A rank that was asked to end is not killed while it
@@ -120,4 +122,11 @@ func Blamed(err error) []int {
 		return b.Blames()
 	}
 	return nil
+}
+
+// Victim reports whether an unknown other rank caused an error: it blames nobody, but the outermost error in the chain with a method Victim() bool says so.
+// The time-out of a collective is such an error where the transport cannot tell which rank was late.
+func Victim(err error) bool {
+	var v interface{ Victim() bool }
+	return len(Blamed(err)) == 0 && errors.As(err, &v) && v.Victim()
 }

@@ -24,16 +24,19 @@ func TestReport(t *testing.T) {
 		env    func(pipe *os.File) string
 		code   int
 		blames []int
+		victim bool
 	}{
-		{"own", WithCode(ExitStorage, cause), nil, ExitStorage, nil},
-		{"a peer's, wrapped", fmt.Errorf("step 3: %w", WithBlame(cause, 1, 2)), nil, ExitTraining, []int{1, 2}},
-		{"long, not UTF-8, and all escapes", errors.New(strings.Repeat("\x01\xff<", 5000)), nil, ExitTraining, nil},
-		{"no error", nil, nil, 0, nil},
-		{"a stop", WithCode(ExitStopped, cause), nil, 0, nil},
-		{"another pipe by now", cause, func(p *os.File) string { return fmt.Sprintf("%d:1", p.Fd()) }, 0, nil},
-		{"a file by now", cause, func(*os.File) string { return fmt.Sprintf("%d:1", file.Fd()) }, 0, nil},
-		{"closed by now", cause, func(*os.File) string { return "999:1" }, 0, nil},
-		{"no number", cause, func(*os.File) string { return "pipe" }, 0, nil},
+		{"own", WithCode(ExitStorage, cause), nil, ExitStorage, nil, false},
+		{"a peer's, wrapped", fmt.Errorf("step 3: %w", WithBlame(cause, 1, 2)), nil, ExitTraining, []int{1, 2}, false},
+		{"a peer's, unknown which", fmt.Errorf("step 3: %w", aVictim{cause}), nil, ExitTraining, nil, true},
+		{"a peer's that is known after all", WithBlame(aVictim{cause}, 1), nil, ExitTraining, []int{1}, false},
+		{"long, not UTF-8, and all escapes", errors.New(strings.Repeat("\x01\xff<", 5000)), nil, ExitTraining, nil, false},
+		{"no error", nil, nil, 0, nil, false},
+		{"a stop", WithCode(ExitStopped, cause), nil, 0, nil, false},
+		{"another pipe by now", cause, func(p *os.File) string { return fmt.Sprintf("%d:1", p.Fd()) }, 0, nil, false},
+		{"a file by now", cause, func(*os.File) string { return fmt.Sprintf("%d:1", file.Fd()) }, 0, nil, false},
+		{"closed by now", cause, func(*os.File) string { return "999:1" }, 0, nil, false},
+		{"no number", cause, func(*os.File) string { return "pipe" }, 0, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rd, wr, err := os.Pipe()
@@ -62,7 +65,7 @@ func TestReport(t *testing.T) {
 				}
 				return
 			}
-			if got == nil || got.Code != c.code || !slices.Equal(got.Blames, c.blames) || got.PID != os.Getpid() ||
+			if got == nil || got.Code != c.code || !slices.Equal(got.Blames, c.blames) || got.Victim != c.victim || got.PID != os.Getpid() ||
 				!strings.HasPrefix(strings.ToValidUTF8(c.err.Error(), "?"), got.Reason) || len(got.Reason) < min(500, len(c.err.Error())) {
 				t.Errorf("got %+v", got)
 			}
@@ -84,3 +87,8 @@ func TestRecordsAmongOtherBytes(t *testing.T) {
 		}
 	}
 }
+
+// aVictim is an error that an unknown other rank caused.
+type aVictim struct{ error }
+
+func (aVictim) Victim() bool { return true }

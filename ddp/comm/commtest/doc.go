@@ -8,7 +8,8 @@
 //	}
 //
 // Results are compared with a simple twin that gathers the inputs of all ranks in one place and combines them in rank order; they
-// must be equal bit by bit. Options of Transport describe device memory, calls that a transport cannot do, and sums in an unknown order.
+// must be equal bit by bit. Options of Transport describe device memory, calls that a transport cannot do, sums in an unknown order, and ranks that do not
+// hear from all others.
 //
 // Slow wraps a Communicator so that a collective takes time in proportion to its bytes, to make overlap visible in tests.
 package commtest

@@ -64,5 +64,5 @@ func (h *slowHandle) Wait(ctx context.Context) error {
 	}
 }
 
-func (h *slowHandle) Done() <-chan struct{}                { return h.done }
-func (h *slowHandle) Took() (transfer, wait time.Duration) { return h.inner.Took() }
+func (h *slowHandle) Done() <-chan struct{}                            { return h.done }
+func (h *slowHandle) Took() (transfer, wait time.Duration, apart bool) { return h.inner.Took() }

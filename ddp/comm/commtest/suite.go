@@ -33,6 +33,9 @@ type Transport struct {
 	// Fatal is for transports that find a mismatch between ranks only when the data are under way: it then breaks the group. Some rank must still name the
 	// mismatch, and every other rank gets a *comm.PeerError at least.
 	Fatal bool
+	// Deaf is for transports in which a rank does not hear from every other one (a ring, a tree): Took may then leave waiting and transfer mingled, and a
+	// *comm.TimeoutError need not name a rank. It must not name a wrong one.
+	Deaf bool
 
 	mem *memories
 }

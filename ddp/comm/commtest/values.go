@@ -202,35 +202,10 @@ func (tr Transport) perform(ctx context.Context, c comm.Communicator, call comm.
 		defer free()
 		out = o
 	}
-	if err := comm.Wait(ctx)(Do(ctx, c, call, out, in)); err != nil {
+	if err := comm.Wait(ctx)(comm.Do(ctx, c, call, out, in)); err != nil {
 		return nil, err
 	}
 	return tr.get(c, out)
-}
-
-// Do calls the collective that call describes.
-func Do(ctx context.Context, c comm.Communicator, call comm.Call, out, in comm.Mem) (comm.Handle, error) {
-	switch call.Kind {
-	case comm.AllReduce:
-		return c.AllReduce(ctx, in, call.Op)
-	case comm.ReduceScatter:
-		return c.ReduceScatter(ctx, out, in, call.Op)
-	case comm.AllGather:
-		return c.AllGather(ctx, out, in)
-	case comm.Broadcast:
-		return c.Broadcast(ctx, in, call.Root)
-	case comm.Reduce:
-		return c.Reduce(ctx, in, call.Op, call.Root)
-	case comm.AllToAll:
-		return c.AllToAll(ctx, out, in)
-	case comm.Send:
-		return c.Send(ctx, in, call.Root)
-	case comm.Recv:
-		return c.Recv(ctx, in, call.Root)
-	case comm.Barrier:
-		return c.Barrier(ctx)
-	}
-	return nil, fmt.Errorf("commtest: no such collective: %v", call)
 }
 
 // inElems is the size of in on each rank, outElems of out if it is another memory.

@@ -37,6 +37,7 @@ type call struct {
 	// Written by the completer before done is closed.
 	err              error
 	transfer, waited time.Duration
+	mingled          bool          // transfer and waited are not known apart
 	first, last      time.Duration // since the device was opened: begin and end of the collective on the device
 	origin           time.Time     // when the device was opened
 	done             chan struct{}
@@ -48,13 +49,14 @@ func (k *call) name() string { return k.what.Number(k.number) }
 // Done is closed on completion.
 func (k *call) Done() <-chan struct{} { return k.done }
 
-// Took is the time of the transfer, and of waiting for the last rank before.
-func (k *call) Took() (transfer, waited time.Duration) {
+// Took is the time of the transfer, and of waiting for the last rank before. The announcements tell when that was; of a message, the
+// group that carries it.
+func (k *call) Took() (transfer, waited time.Duration, apart bool) {
 	select {
 	case <-k.done:
-		return k.transfer, k.waited
+		return k.transfer, k.waited, !k.mingled
 	default:
-		return 0, 0
+		return 0, 0, false
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 // Comm is one rank's end of a group.
 type Comm struct {
+	comm.Collectives
+
 	rank, size int
 	control    comm.Communicator // of the caller
 	posts      comm.Communicator // the same ranks, for announcements: Note [announcements] in post.go. nil for one rank
@@ -77,11 +79,6 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	return c.port.Alloc(bytes)
 }
 
-// AllReduce combines m of all ranks and leaves the result in m of each.
-func (c *Comm) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.plain(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m)
-}
-
 // AllReduceAfter is AllReduce behind an event of the device.
 func (c *Comm) AllReduceAfter(ctx context.Context, ev npu.Event, m comm.Mem, op comm.Op) (comm.Handle, error) {
 	k, err := c.issue(ctx, &call{what: comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, out: m, in: m, after: ev, ordered: true})
@@ -91,37 +88,12 @@ func (c *Comm) AllReduceAfter(ctx context.Context, ev npu.Event, m comm.Mem, op 
 	return onDevice{k}, nil
 }
 
-// ReduceScatter combines in of all ranks and leaves part Rank of the result in out.
-func (c *Comm) ReduceScatter(ctx context.Context, out, in comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.plain(ctx, comm.Call{Kind: comm.ReduceScatter, Op: op, DType: in.DType, Elems: in.Elems}, out, in)
-}
-
-// AllGather copies in of all ranks to out of each, in rank order.
-func (c *Comm) AllGather(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.plain(ctx, comm.Call{Kind: comm.AllGather, DType: out.DType, Elems: out.Elems}, out, in)
-}
-
-// Broadcast copies m of root to m of all.
-func (c *Comm) Broadcast(ctx context.Context, m comm.Mem, root int) (comm.Handle, error) {
-	return c.plain(ctx, comm.Call{Kind: comm.Broadcast, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
-}
-
-// Reduce combines m of all ranks into m of root.
-func (c *Comm) Reduce(ctx context.Context, m comm.Mem, op comm.Op, root int) (comm.Handle, error) {
-	return c.plain(ctx, comm.Call{Kind: comm.Reduce, Op: op, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
-}
-
-// AllToAll copies part j of in to part Rank of out on rank j.
-func (c *Comm) AllToAll(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.plain(ctx, comm.Call{Kind: comm.AllToAll, DType: in.DType, Elems: in.Elems}, out, in)
-}
-
-// Barrier completes when all ranks called it.
-func (c *Comm) Barrier(ctx context.Context) (comm.Handle, error) {
-	return c.plain(ctx, comm.Call{Kind: comm.Barrier}, comm.Mem{}, comm.Mem{})
-}
-
+// plain starts a call that is not ordered by an event of the caller.
 func (c *Comm) plain(ctx context.Context, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
+	switch what.Kind {
+	case comm.Send, comm.Recv:
+		return c.message(ctx, what, in, lane{what.Root, what.Kind == comm.Send})
+	}
 	k, err := c.issue(ctx, &call{what: what, out: out, in: in})
 	if err != nil {
 		return nil, err

@@ -104,7 +104,7 @@ func (c *Comm) onHost(ctx context.Context, k *call) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.life, func() { cancel(c.fault()) })()
-	h, err := do(ctx, c.posts, k.what, k.out, k.in)
+	h, err := comm.Do(ctx, c.posts, k.what, k.out, k.in)
 	if err == nil {
 		err = h.Wait(ctx)
 	}
@@ -115,25 +115,6 @@ func (c *Comm) onHost(ctx context.Context, k *call) error {
 		return why
 	}
 	return renamed(c.rank, k.name(), err)
-}
-
-// do calls the collective that what describes.
-func do(ctx context.Context, c comm.Communicator, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
-	switch what.Kind {
-	case comm.AllReduce:
-		return c.AllReduce(ctx, in, what.Op)
-	case comm.ReduceScatter:
-		return c.ReduceScatter(ctx, out, in, what.Op)
-	case comm.AllGather:
-		return c.AllGather(ctx, out, in)
-	case comm.Broadcast:
-		return c.Broadcast(ctx, in, what.Root)
-	case comm.Reduce:
-		return c.Reduce(ctx, in, what.Op, what.Root)
-	case comm.AllToAll:
-		return c.AllToAll(ctx, out, in)
-	}
-	return c.Barrier(ctx)
 }
 
 // limit says when a wait for the device must end: it returns the error if that is now.
@@ -179,7 +160,9 @@ func (c *Comm) stalled(k *call, after time.Duration) error {
 	_, err := c.exchange(ctx, [words]int64{k.number, stall})
 	switch {
 	case errors.As(err, &late):
-		return &comm.TimeoutError{Call: k.name(), After: after, Missing: late.Missing}
+		e := *late
+		e.Call, e.After = k.name(), after
+		return &e
 	case errors.As(err, &gone): // another rank knows more
 		return renamed(c.rank, k.name(), err)
 	}
@@ -236,11 +219,7 @@ func (c *Comm) finish(k *call, err error) {
 	c.mu.Lock()
 	c.pending--
 	if err == nil {
-		c.stats.Calls++
-		c.stats.Bytes += max(k.in.Bytes(), k.out.Bytes())
-		c.stats.Wire += wire(k.what, c.rank, c.size)
-		c.stats.Transfer += k.transfer
-		c.stats.Waited += k.waited
+		c.stats.Add(max(k.in.Bytes(), k.out.Bytes()), wire(k.what, c.rank, c.size), k.transfer, k.waited, !k.mingled)
 	}
 	if k.begin != nil {
 		c.events = append(c.events, k.begin, k.end)

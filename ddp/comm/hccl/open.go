@@ -48,6 +48,7 @@ func (o *opening) run(ctx context.Context) (_ *Comm, err error) {
 	o.c = &Comm{rank: o.Control.Rank(), size: o.Control.Size(), control: o.Control, port: o.port, longWork: o.LongWork, left: make(chan struct{}),
 		closeTime: closeTime, insist: o.insist}
 	c := o.c
+	c.Issue = c.plain
 	c.filled.L = &c.mu
 	c.life, c.end = context.WithCancel(context.Background())
 	for _, step := range []struct {

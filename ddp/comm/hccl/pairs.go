@@ -34,16 +34,7 @@ type pairs struct {
 // laneRoom is how many messages of a lane may be in flight before a call blocks.
 const laneRoom = 256
 
-// Send sends m to a rank that calls Recv. It completes when the peer has the data.
-func (c *Comm) Send(ctx context.Context, m comm.Mem, to int) (comm.Handle, error) {
-	return c.message(ctx, comm.Call{Kind: comm.Send, DType: m.DType, Root: to, Elems: m.Elems}, m, lane{to, true})
-}
-
-// Recv receives m from a rank that calls Send.
-func (c *Comm) Recv(ctx context.Context, m comm.Mem, from int) (comm.Handle, error) {
-	return c.message(ctx, comm.Call{Kind: comm.Recv, DType: m.DType, Root: from, Elems: m.Elems}, m, lane{from, false})
-}
-
+// message queues a Send or a Recv.
 func (c *Comm) message(ctx context.Context, what comm.Call, m comm.Mem, id lane) (comm.Handle, error) {
 	k := &call{c: c, ctx: ctx, what: what, in: m, out: m, done: make(chan struct{}), issued: make(chan struct{})}
 	if err := c.check(k); err != nil {
@@ -127,7 +118,9 @@ func (c *Comm) carry(k *call) error {
 		}
 		return renamed(c.rank, k.name(), err)
 	}
-	k.transfer, k.waited = h.Took()
+	var apart bool
+	k.transfer, k.waited, apart = h.Took()
+	k.mingled = !apart
 	if k.what.Kind == comm.Recv && k.route == byDevice {
 		if err := c.copies(ctx, func(s npu.Stream) error { return s.CopyIn(k.in.Ptr, m.Host()) }); err != nil {
 			return failed(c.rank, k.name(), err)

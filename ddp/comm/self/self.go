@@ -12,6 +12,8 @@ import (
 
 // Comm is a group of one.
 type Comm struct {
+	comm.Collectives
+
 	mu     sync.Mutex
 	stats  comm.Stats
 	broken error
@@ -20,7 +22,11 @@ type Comm struct {
 var _ comm.Communicator = (*Comm)(nil)
 
 // New returns a group of one rank.
-func New() *Comm { return &Comm{} }
+func New() *Comm {
+	c := &Comm{}
+	c.Issue = c.do
+	return c
+}
 
 // Rank is 0.
 func (c *Comm) Rank() int { return 0 }
@@ -41,6 +47,7 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	return comm.NewHostBuffer(b[padding(b, a):][:bytes:bytes]), nil
 }
 
+// do copies in to out; where they are the same, nothing changes. Send and Recv fail: there is no other rank.
 func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.Handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,51 +73,6 @@ func (c *Comm) do(ctx context.Context, call comm.Call, out, in comm.Mem) (comm.H
 	c.stats.Calls++
 	c.stats.Bytes += max(in.Bytes(), out.Bytes())
 	return done{}, nil
-}
-
-// AllReduce leaves m unchanged.
-func (c *Comm) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m)
-}
-
-// ReduceScatter copies in to out.
-func (c *Comm) ReduceScatter(ctx context.Context, out, in comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.ReduceScatter, Op: op, DType: in.DType, Elems: in.Elems}, out, in)
-}
-
-// AllGather copies in to out.
-func (c *Comm) AllGather(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.AllGather, DType: out.DType, Elems: out.Elems}, out, in)
-}
-
-// Broadcast leaves m unchanged.
-func (c *Comm) Broadcast(ctx context.Context, m comm.Mem, root int) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.Broadcast, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
-}
-
-// Reduce leaves m unchanged.
-func (c *Comm) Reduce(ctx context.Context, m comm.Mem, op comm.Op, root int) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.Reduce, Op: op, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
-}
-
-// AllToAll copies in to out.
-func (c *Comm) AllToAll(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.AllToAll, DType: in.DType, Elems: in.Elems}, out, in)
-}
-
-// Send fails: there is no other rank.
-func (c *Comm) Send(ctx context.Context, m comm.Mem, to int) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.Send, DType: m.DType, Root: to, Elems: m.Elems}, m, m)
-}
-
-// Recv fails: there is no other rank.
-func (c *Comm) Recv(ctx context.Context, m comm.Mem, from int) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.Recv, DType: m.DType, Root: from, Elems: m.Elems}, m, m)
-}
-
-// Barrier returns immediately.
-func (c *Comm) Barrier(ctx context.Context) (comm.Handle, error) {
-	return c.do(ctx, comm.Call{Kind: comm.Barrier}, comm.Mem{}, comm.Mem{})
 }
 
 // Work does nothing: no other rank waits.
@@ -152,6 +114,6 @@ type done struct{}
 
 var closed = func() chan struct{} { ch := make(chan struct{}); close(ch); return ch }()
 
-func (done) Wait(context.Context) error                           { return nil }
-func (done) Done() <-chan struct{}                                { return closed }
-func (done) Took() (transfer time.Duration, waited time.Duration) { return 0, 0 }
+func (done) Wait(context.Context) error                         { return nil }
+func (done) Done() <-chan struct{}                              { return closed }
+func (done) Took() (transfer, waited time.Duration, apart bool) { return 0, 0, true }

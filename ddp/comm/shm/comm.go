@@ -15,6 +15,8 @@ import (
 
 // Comm is one rank's end of a group.
 type Comm struct {
+	comm.Collectives
+
 	rank, size int
 	files      files
 	dir        string   // where the group met; "" = /dev/shm
@@ -68,6 +70,7 @@ type near struct {
 
 func newComm(f files, m mapping, rank, size int) *Comm {
 	c := &Comm{rank: rank, size: size, files: f, control: m, v: viewOf(m.mem, size), base: time.Now(), wake: make(chan struct{}, 1), near: make([]near, size)}
+	c.Issue = c.issue
 	c.life = c.v.block
 	c.heap.page = int64(max(pageBytes, os.Getpagesize()))
 	c.ptrs, c.srcs, c.there = newPointers(size), make([]unsafe.Pointer, size), c.reached
@@ -109,41 +112,6 @@ func (c *Comm) Size() int { return c.size }
 
 // Transport is "shm".
 func (c *Comm) Transport() string { return "shm" }
-
-// AllReduce combines m of all ranks and leaves the result in m of each.
-func (c *Comm) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m)
-}
-
-// ReduceScatter combines in of all ranks and leaves part Rank of the result in out.
-func (c *Comm) ReduceScatter(ctx context.Context, out, in comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.ReduceScatter, Op: op, DType: in.DType, Elems: in.Elems}, out, in)
-}
-
-// AllGather copies in of all ranks to out of each, in rank order.
-func (c *Comm) AllGather(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.AllGather, DType: out.DType, Elems: out.Elems}, out, in)
-}
-
-// Broadcast copies m of root to m of all.
-func (c *Comm) Broadcast(ctx context.Context, m comm.Mem, root int) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Broadcast, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
-}
-
-// Reduce combines m of all ranks into m of root.
-func (c *Comm) Reduce(ctx context.Context, m comm.Mem, op comm.Op, root int) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Reduce, Op: op, DType: m.DType, Root: root, Elems: m.Elems}, m, m)
-}
-
-// AllToAll copies part j of in to part Rank of out on rank j.
-func (c *Comm) AllToAll(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.AllToAll, DType: in.DType, Elems: in.Elems}, out, in)
-}
-
-// Barrier completes when all ranks called it.
-func (c *Comm) Barrier(ctx context.Context) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Barrier}, comm.Mem{}, comm.Mem{})
-}
 
 // Stats counts finished calls.
 func (c *Comm) Stats() comm.Stats {

@@ -64,6 +64,10 @@ type call struct {
 // issue queues a collective and executes as much of it as possible inline. Most small calls complete here, so this path determines
 // latency: the call lives in c.scratch and is allocated only if it has to outlive the function.
 func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
+	switch what.Kind {
+	case comm.Send, comm.Recv:
+		return c.post(ctx, what, in, lane{what.Root, what.Kind == comm.Send})
+	}
 	if err := c.check(ctx, what, out, in); err != nil {
 		return nil, err
 	}
@@ -234,13 +238,8 @@ func (k *call) account() {
 	if k.err != nil {
 		return
 	}
-	s := &k.c.stats
-	s.Calls++
-	s.Bytes += max(k.in.Bytes(), k.out.Bytes())
-	s.Wire += k.wire
 	transfer, waited := k.took()
-	s.Transfer += transfer
-	s.Waited += waited
+	k.c.stats.Add(max(k.in.Bytes(), k.out.Bytes()), k.wire, transfer, waited, true)
 }
 
 // stamp starts the clock of the call if it is not running.
@@ -256,9 +255,11 @@ type finished struct{ transfer, waited time.Duration }
 
 var untimedCall = &finished{}
 
-func (f *finished) Wait(context.Context) error                           { return nil }
-func (f *finished) Done() <-chan struct{}                                { return closedChan() }
-func (f *finished) Took() (transfer time.Duration, waited time.Duration) { return f.transfer, f.waited }
+func (f *finished) Wait(context.Context) error { return nil }
+func (f *finished) Done() <-chan struct{}      { return closedChan() }
+func (f *finished) Took() (transfer, waited time.Duration, apart bool) {
+	return f.transfer, f.waited, true
+}
 
 func (k *call) took() (transfer, waited time.Duration) {
 	if !k.met {
@@ -268,10 +269,11 @@ func (k *call) took() (transfer, waited time.Duration) {
 }
 
 // Took returns the time spent moving data and the time spent waiting for the last rank.
-func (k *call) Took() (transfer, waited time.Duration) {
+func (k *call) Took() (transfer, waited time.Duration, apart bool) {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
-	return k.took()
+	transfer, waited = k.took()
+	return transfer, waited, true
 }
 
 var closedChan = sync.OnceValue(func() chan struct{} {

@@ -27,16 +27,7 @@ type laneState struct {
 	vigil  vigil
 }
 
-// Send sends m to a rank that calls Recv. It completes when the peer has the data.
-func (c *Comm) Send(ctx context.Context, m comm.Mem, to int) (comm.Handle, error) {
-	return c.post(ctx, comm.Call{Kind: comm.Send, DType: m.DType, Root: to, Elems: m.Elems}, m, lane{to, true})
-}
-
-// Recv receives m from a rank that calls Send.
-func (c *Comm) Recv(ctx context.Context, m comm.Mem, from int) (comm.Handle, error) {
-	return c.post(ctx, comm.Call{Kind: comm.Recv, DType: m.DType, Root: from, Elems: m.Elems}, m, lane{from, false})
-}
-
+// post queues a Send or a Recv.
 func (c *Comm) post(ctx context.Context, what comm.Call, m comm.Mem, id lane) (comm.Handle, error) {
 	if err := c.check(ctx, what, m, m); err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ type call struct {
 	failed   error // of exchange
 	transfer time.Duration
 	waited   time.Duration
+	apart    bool
 
 	over chan struct{} // closed when err is known
 	err  error
@@ -43,7 +44,7 @@ func (k *call) exchange() error {
 	err := k.c.fault()
 	var h comm.Handle
 	if err == nil {
-		h, err = k.do()
+		h, err = comm.Do(k.ctx, k.c.host, k.what, k.out, k.in)
 	}
 	if err == nil {
 		err = h.Wait(k.ctx)
@@ -52,36 +53,12 @@ func (k *call) exchange() error {
 	defer k.mu.Unlock()
 	k.failed = err
 	if err == nil {
-		k.transfer, k.waited = h.Took()
+		k.transfer, k.waited, k.apart = h.Took()
 	}
 	if m := (*comm.MismatchError)(nil); errors.As(err, &m) {
 		return nil
 	}
 	return err
-}
-
-// do calls the host's transport.
-func (k *call) do() (comm.Handle, error) {
-	h, ctx := k.c.host, k.ctx
-	switch k.what.Kind {
-	case comm.AllReduce:
-		return h.AllReduce(ctx, k.in, k.what.Op)
-	case comm.ReduceScatter:
-		return h.ReduceScatter(ctx, k.out, k.in, k.what.Op)
-	case comm.AllGather:
-		return h.AllGather(ctx, k.out, k.in)
-	case comm.Broadcast:
-		return h.Broadcast(ctx, k.in, k.what.Root)
-	case comm.Reduce:
-		return h.Reduce(ctx, k.in, k.what.Op, k.what.Root)
-	case comm.AllToAll:
-		return h.AllToAll(ctx, k.out, k.in)
-	case comm.Send:
-		return h.Send(ctx, k.in, k.what.Root)
-	case comm.Recv:
-		return h.Recv(ctx, k.in, k.what.Root)
-	}
-	return h.Barrier(ctx)
 }
 
 const (
@@ -166,11 +143,8 @@ func (c *Comm) count(k *call) {
 	host := c.host.Stats().Wire
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stats.Calls++
-	c.stats.Bytes += max(k.in.Bytes(), k.out.Bytes())
+	c.stats.Add(max(k.in.Bytes(), k.out.Bytes()), 0, k.transfer, k.waited, k.apart)
 	c.stats.Wire = host
-	c.stats.Transfer += k.transfer
-	c.stats.Waited += k.waited
 }
 
 // Event is reached when the memory holds the result.
@@ -179,11 +153,11 @@ func (k *call) Event() npu.Event { return k.event }
 // Done is closed on completion. After an error this may be later than Wait: when the device does not touch the memory any more.
 func (k *call) Done() <-chan struct{} { return k.done }
 
-// Took returns the time spent moving data between hosts, and the time spent waiting for the last rank.
-func (k *call) Took() (transfer, waited time.Duration) {
+// Took returns the time spent moving data between hosts, and the time spent waiting for the last rank, as the host's transport tells them.
+func (k *call) Took() (transfer, waited time.Duration, apart bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.transfer, k.waited
+	return k.transfer, k.waited, k.apart
 }
 
 // Wait blocks until completion or until ctx ends.

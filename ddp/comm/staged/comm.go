@@ -21,6 +21,8 @@ func init() {
 
 // Comm is one rank's end of a group.
 type Comm struct {
+	comm.Collectives
+
 	dev  npu.Device
 	ctl  comm.Communicator // not owned
 	host comm.Communicator // a second group of the same ranks
@@ -57,6 +59,9 @@ func Open(ctx context.Context, o comm.Opening) (*Comm, error) {
 		return nil, err
 	}
 	c := &Comm{dev: o.Device, ctl: o.Control, host: host, lanes: map[int]*lane{}}
+	c.Issue = func(ctx context.Context, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
+		return c.issue(ctx, what, out, in, nil)
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if o.Control.Rank() == 0 {
 		slog.Info("gradients travel through host memory: this binary has no transport for the memory of this device",
@@ -85,54 +90,9 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	return c.dev.Alloc(bytes)
 }
 
-// AllReduce combines m of all ranks and leaves the result in m of each.
-func (c *Comm) AllReduce(ctx context.Context, m comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m, nil)
-}
-
 // AllReduceAfter is AllReduce behind an event.
 func (c *Comm) AllReduceAfter(ctx context.Context, ev npu.Event, m comm.Mem, op comm.Op) (comm.Handle, error) {
 	return c.issue(ctx, comm.Call{Kind: comm.AllReduce, Op: op, DType: m.DType, Elems: m.Elems}, m, m, ev)
-}
-
-// ReduceScatter combines in of all ranks and leaves part Rank of the result in out.
-func (c *Comm) ReduceScatter(ctx context.Context, out, in comm.Mem, op comm.Op) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.ReduceScatter, Op: op, DType: in.DType, Elems: in.Elems}, out, in, nil)
-}
-
-// AllGather copies in of all ranks to out of each, in rank order.
-func (c *Comm) AllGather(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.AllGather, DType: out.DType, Elems: out.Elems}, out, in, nil)
-}
-
-// Broadcast copies m of root to m of all.
-func (c *Comm) Broadcast(ctx context.Context, m comm.Mem, root int) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Broadcast, DType: m.DType, Root: root, Elems: m.Elems}, m, m, nil)
-}
-
-// Reduce combines m of all ranks into m of root.
-func (c *Comm) Reduce(ctx context.Context, m comm.Mem, op comm.Op, root int) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Reduce, Op: op, DType: m.DType, Root: root, Elems: m.Elems}, m, m, nil)
-}
-
-// AllToAll copies part j of in to part Rank of out on rank j.
-func (c *Comm) AllToAll(ctx context.Context, out, in comm.Mem) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.AllToAll, DType: in.DType, Elems: in.Elems}, out, in, nil)
-}
-
-// Send sends m to a rank that calls Recv.
-func (c *Comm) Send(ctx context.Context, m comm.Mem, to int) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Send, DType: m.DType, Root: to, Elems: m.Elems}, m, m, nil)
-}
-
-// Recv receives m from a rank that calls Send.
-func (c *Comm) Recv(ctx context.Context, m comm.Mem, from int) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Recv, DType: m.DType, Root: from, Elems: m.Elems}, m, m, nil)
-}
-
-// Barrier completes when all ranks called it.
-func (c *Comm) Barrier(ctx context.Context) (comm.Handle, error) {
-	return c.issue(ctx, comm.Call{Kind: comm.Barrier}, comm.Mem{}, comm.Mem{}, nil)
 }
 
 // Work reports long work on the control communicator; it counts here too.
