@@ -42,10 +42,9 @@
 //
 // # Rules for an implementer
 //
-// Embed Collectives and write one function for all of them. Check arguments with Call.Check and compare Call.Key between ranks; both are shared so that all transports reject the same
-// mistakes with the same messages. Sum in rank order, (r0+r1)+r2+…, in float32 for 16-bit floats with one rounding at the end: this makes
-// the result equal on all ranks, from run to run, and between transports that follow it. Zero elements and one rank are
-// ordinary cases.
+// Embed Collectives and write one function for all of them. Check arguments with Call.Check and compare Call.Key between ranks; both are shared so that all
+// transports reject the same mistakes with the same messages. Sum in rank order, (r0+r1)+r2+…, in float32 for 16-bit floats with one rounding at the end:
+// this makes the result equal on all ranks, from run to run, and between transports that follow it. Zero elements and one rank are ordinary cases.
 //
 // Say what is known, and no more. A transport in which a rank does not hear from every other one may be unable to tell when the last rank arrived
 // (Handle.Took) or which rank is late (TimeoutError): both have a way to say so, and nothing above makes a guess of it. Describer is for transports that

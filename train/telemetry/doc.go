@@ -24,9 +24,9 @@
 //
 //	[Node 0, Rank 0/2] Step 1/100: loss=2.3026 lr=0.1 npu_util=97.1% throughput=123.4 samples/s comm_time=0.012s compute_time=0.345s wait=0.001s …
 //
-// comm_time is the time in which collectives moved data, over all buckets; where the transport cannot tell that from the time in which it waited for the
-// last rank (a ring), it has both. wait is the time during which compute stood still for them. On a terminal the columns are aligned and coloured (unless NO_COLOR is set), and a progress line at the bottom shows the time left; it is erased before every other line, and omitted in a
-// pipe.
+// comm_time is the time in which collectives moved data, over all buckets; where the transport cannot tell that from the time in which it waited for the last
+// rank (a ring), it has both. wait is the time during which compute stood still for them. On a terminal the columns are aligned and coloured (unless NO_COLOR
+// is set), and a progress line at the bottom shows the time left; it is erased before every other line, and omitted in a pipe.
 //
 // # Sinks
 //
