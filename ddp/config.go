@@ -45,6 +45,10 @@ type Config struct {
 	OnBucket func(k int, m comm.Mem, after npu.Event) error
 	// VoteFirst makes every reduction wait for a Vote in the same step.
 	VoteFirst bool
+	// Codec encodes gradients for their reduction; nil = none. The engine opens and closes it. A group of one rank does not use it.
+	Codec Codec
+	// CodecFrom is the number of the first step that uses the codec; steps before it are reduced as if there were none.
+	CodecFrom int64
 	// Trace, if set, receives a Span for everything that the engine waits for. It is called from several goroutines, and may call methods of the engine.
 	Trace func(Span)
 	// Same lists other items that must be equal on all ranks, such as version and hash of the recipe. New compares them.
