@@ -51,7 +51,7 @@ type DeviceCodec interface {
 // Coded is what a codec did in a step, on this rank.
 type Coded struct {
 	Raw  int64 // bytes of the gradients without padding
-	Sent int64 // bytes that a plain all-reduce of the same cost on the wire would have had; Raw ÷ Sent is the ratio of compression
+	Sent int64 // bytes of the gradients as encoded; Raw ÷ Sent is the ratio of compression
 	// Sums of squares over all buckets, in unscaled units: of what encoding lost in this step, of the gradients that were encoded, and of the residuals
 	// that the next step will add.
 	Lost, Norm, Residual float64
