@@ -50,12 +50,22 @@ func JoinAs(ctx context.Context, id launch.Identity) (*Job, error) {
 
 // Meet connects the ranks of a job: the part of Join for a program that binds its own processors. It returns nil for a process that is alone.
 func Meet(ctx context.Context, id launch.Identity) (comm.Communicator, error) {
+	return MeetBy(ctx, id, Links{})
+}
+
+// MeetBy is Meet with a choice of links.
+func MeetBy(ctx context.Context, id launch.Identity, l Links) (comm.Communicator, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
 	switch {
 	case id.World == 1:
 		return nil, nil
 	case id.Nodes > 1:
 		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf(
 			"%s: this version supports ranks on one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
+	case l.Transport == "tcp":
+		return nil, launch.WithCode(launch.ExitUnavailable, errors.New("this version has no transport tcp\nhint: leave the transport to auto"))
 	}
 	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World,
 		Late: func(missing []int) { slog.Warn(waiting(id, missing, os.LookupEnv)) }})
