@@ -105,7 +105,7 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 	noQuit() // the supervisor forwards the signal
 	return launch.Supervise(ctx, launch.Job{
 		Env:  env,
-		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs, Node: nodeOf(r.Train.Device),
+		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs, NUMA: nodeOf(r.Train.Device),
 		Result: do.result,
 		Grace:  time.Duration(r.Train.GraceSeconds * float64(time.Second)),
 	})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -15,12 +14,16 @@ import (
 type records struct {
 	mu   sync.Mutex
 	last *Record
+	at   time.Duration  // when last was made, since the start of the job
 	busy map[int]string // by process
 	stop int            // exit code of the program that stopped on request; 0: none did
 }
 
+// recordPump takes the records of one rank.
+type recordPump func(Record)
+
 // run reads records from a pipe until EOF. It skips anything else: children of the rank inherit the pipe too.
-func (k *records) run(r io.Reader) {
+func (take recordPump) run(r io.Reader) {
 	lines := bufio.NewReaderSize(r, recordMax)
 	for long := false; ; {
 		b, err := lines.ReadSlice('\n')
@@ -28,17 +31,19 @@ func (k *records) run(r io.Reader) {
 			return
 		}
 		if whole := err == nil && !long; whole {
-			k.add(b)
+			var rec Record
+			if json.Unmarshal(b, &rec) == nil && !rec.Time.IsZero() {
+				take(rec)
+			}
 		}
 		long = err != nil
 	}
 }
 
-func (k *records) add(line []byte) {
-	var r Record
-	if json.Unmarshal(line, &r) != nil || r.Time.IsZero() {
-		return
-	}
+// since is the age of a time, never negative.
+func since(t time.Time) time.Duration { return max(0, time.Since(t)) }
+
+func (k *records) add(r Record, at time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -52,7 +57,7 @@ func (k *records) add(line []byte) {
 	case r.Idle:
 		delete(k.busy, r.PID)
 	case k.last == nil || k.last.PID != r.PID:
-		k.last = &r
+		k.last, k.at = &r, at
 	}
 }
 
@@ -64,21 +69,22 @@ func (k *records) stopped() int {
 }
 
 // doing names work of the rank that must not be interrupted, or returns "".
-func (k *records) doing() string {
+func (k *records) doing(alive func(pid int) bool) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for pid, what := range k.busy {
-		if syscall.Kill(pid, 0) != syscall.ESRCH { // else it died meanwhile
+		if alive(pid) { // else it died meanwhile
 			return what
 		}
 	}
 	return ""
 }
 
-func (k *records) get() *Record {
+// get returns the failure record, and when it was made, since the start of the job.
+func (k *records) get() (*Record, time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.last
+	return k.last, k.at
 }
 
 // own reports whether a failed rank failed by itself: the supervisor did not end it, or it had failed before, and it blames no other rank.
@@ -86,7 +92,7 @@ func (o Outcome) own() bool {
 	if o.Record != nil {
 		return len(o.others()) == 0 && !o.Record.Victim
 	}
-	return !o.ByUs && o.Code != ExitUnavailable
+	return o.Lost != "" || !o.ByUs && o.Code != ExitUnavailable
 }
 
 // others returns the other ranks that a rank blames.

@@ -27,12 +27,13 @@ func TestPumpPieces(t *testing.T) {
 	for size := 1; size <= len(text); size++ {
 		var out bytes.Buffer
 		c := newConsole(&out, &out)
-		p := &pump{console: c, to: c.out, reads: new(atomic.Int64), prefix: "> ", tail: &tail{}}
+		to := &printer{console: c, prefix: "> "}
+		p := &pump{lines: func(b []byte) { to.print(false, b) }, reads: new(atomic.Int64)}
 		p.run(&pieces{text, size})
 		if want := "> one\n> two\n> three\n> \n> last without an end\n"; out.String() != want {
 			t.Fatalf("pieces of %d: %q, want %q", size, out.String(), want)
 		}
-		if got := strings.Join(p.tail.last(), "|"); got != "one|two|three||last without an end" {
+		if got := strings.Join(to.tail.last(), "|"); got != "one|two|three||last without an end" {
 			t.Fatalf("pieces of %d: tail %q", size, got)
 		}
 	}
@@ -56,8 +57,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 func TestPumpProgress(t *testing.T) {
 	var out bytes.Buffer
 	c := newConsole(&out, &out)
-	zero := &pump{console: c, to: c.out, reads: new(atomic.Int64), tail: &tail{}, live: true}
-	one := &pump{console: c, to: c.out, reads: new(atomic.Int64), tail: &tail{}, prefix: "[rank 1] "}
+	first, second := &printer{console: c}, &printer{console: c, prefix: "[rank 1] "}
+	zero := &pump{lines: func(b []byte) { first.print(false, b) }, reads: new(atomic.Int64), live: c.progress}
+	one := &pump{lines: func(b []byte) { second.print(false, b) }, reads: new(atomic.Int64)}
 	zero.feed([]byte("\x1b[2K\r10%"))
 	one.feed([]byte("warning\n"))
 	zero.feed([]byte("\x1b[2K\r20%"))
@@ -70,7 +72,7 @@ func TestPumpProgress(t *testing.T) {
 	if n := cap(zero.rest); n > 4096 {
 		t.Errorf("%d bytes are kept for a line of progress", n)
 	}
-	if got := zero.tail.last(); len(got) != 0 {
+	if got := first.tail.last(); len(got) != 0 {
 		t.Errorf("progress counts as lines: %q", got)
 	}
 }

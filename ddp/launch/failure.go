@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -12,12 +13,14 @@ import (
 // Outcome is how a rank ended.
 type Outcome struct {
 	Rank   int
+	Host   string // where it ran
 	PID    int
 	Code   int            // exit code; 128+n for signal n
 	Signal syscall.Signal // 0 if it exited by itself
 	After  time.Duration  // since the start of the job
 	ByUs   bool           // a signal of the supervisor ended it
 	Record *Record        // its failure record; nil if it sent none
+	Lost   string         // why the host cannot be reached any more; "" if the end of the rank was seen
 
 	recorded time.Duration // time of the record since the start of the job
 }
@@ -28,6 +31,9 @@ func (o Outcome) OK() bool {
 }
 
 func (o Outcome) String() string {
+	if o.Lost != "" {
+		return "its host was lost"
+	}
 	if o.Signal != 0 {
 		return "killed by " + unix.SignalName(o.Signal)
 	}
@@ -42,7 +48,6 @@ func (o Outcome) String() string {
 // Failure is the error of a job in which a rank failed. Its exit code is that of the first rank that failed.
 type Failure struct {
 	Outcome
-	Host string
 	Tail []string // last lines of output of the rank, oldest first
 	Rest []Outcome
 	// Why is set if the supervisor had to kill the rank: what the rank failed to do.
@@ -74,21 +79,7 @@ func (f *Failure) Error() string {
 			fmt.Fprintf(&b, "  | %s\n", l)
 		}
 	}
-	for _, o := range f.Rest {
-		then := "then"
-		if o.failedAfter() < f.failedAfter() {
-			then = "before"
-		}
-		if !o.OK() && o.ByUs {
-			how := "ended"
-			if o.Signal == syscall.SIGKILL {
-				how = "killed"
-			}
-			fmt.Fprintf(&b, "launch: rank %d was then %s with %s by the launcher\n", o.Rank, how, unix.SignalName(o.Signal))
-		} else if !o.OK() {
-			fmt.Fprintf(&b, "launch: rank %d %s ended with %s\n", o.Rank, then, o)
-		}
-	}
+	f.others(&b)
 	fmt.Fprintf(&b, "launch: rank %d failed first: ", f.Rank)
 	var reason string
 	switch {
@@ -105,6 +96,7 @@ func (f *Failure) Error() string {
 		b.WriteString(f.Why)
 	default:
 		b.WriteString(f.Outcome.String())
+		reason = f.Lost
 	}
 	fmt.Fprintf(&b, " (host %s, pid %d, %.1fs after start)", f.Host, f.PID, f.failedAfter().Seconds())
 	if reason != "" {
@@ -114,6 +106,43 @@ func (f *Failure) Error() string {
 		b.WriteString("\nhint: " + h)
 	}
 	return b.String()
+}
+
+// others writes how the other ranks ended, one line for all that ended in the same way.
+func (f *Failure) others(b *strings.Builder) {
+	var says []string
+	ranks := map[string][]int{}
+	add := func(rank int, text string) {
+		if ranks[text] == nil {
+			says = append(says, text)
+		}
+		ranks[text] = append(ranks[text], rank)
+	}
+	for _, o := range f.Rest {
+		then := "then"
+		if o.failedAfter() < f.failedAfter() {
+			then = "before"
+		}
+		switch {
+		case o.OK():
+		case o.Lost != "":
+			add(o.Rank, fmt.Sprintf("%s ended because host %s was lost", then, o.Host))
+		case o.ByUs && o.Signal == syscall.SIGKILL:
+			add(o.Rank, "was then killed with SIGKILL by the launcher")
+		case o.ByUs:
+			add(o.Rank, "was then ended with "+unix.SignalName(o.Signal)+" by the launcher")
+		default:
+			add(o.Rank, fmt.Sprintf("%s ended with %s", then, o))
+		}
+	}
+	for _, text := range says {
+		who := fmt.Sprintf("rank %d", ranks[text][0])
+		if n := len(ranks[text]); n > 1 {
+			who = "ranks " + strings.ReplaceAll(FormatCPUs(slices.Sorted(slices.Values(ranks[text]))), ",", ", ")
+			text = strings.Replace(text, "was then", "were then", 1)
+		}
+		fmt.Fprintf(b, "launch: %s %s\n", who, text)
+	}
 }
 
 // lastLines is Tail without the error message that ends it, which the report has at its end.
@@ -136,7 +165,7 @@ func (f *Failure) lastLines() []string {
 }
 
 func (f *Failure) hint() string {
-	if f.ByUs {
+	if f.ByUs || f.Lost != "" {
 		return ""
 	}
 	switch f.Signal {

@@ -22,7 +22,7 @@ func TestReportHasTheReasonOnce(t *testing.T) {
 		{"shorter than the reason", []string{"hint: look elsewhere"}, &Record{Code: 1, Reason: reason}, "hint: look elsewhere"},
 		{"no record", []string{"Step 2/9", "boom"}, nil, "Step 2/9|boom"},
 	} {
-		text := (&Failure{Outcome: Outcome{Code: 1, Record: c.rec}, Host: "here", Tail: c.tail}).Error()
+		text := (&Failure{Outcome: Outcome{Code: 1, Record: c.rec, Host: "here"}, Tail: c.tail}).Error()
 		var lines []string
 		for l := range strings.Lines(text) {
 			if l, ok := strings.CutPrefix(l, "  | "); ok {

@@ -18,7 +18,11 @@ func FuzzPump(f *testing.F) {
 		var out, screen bytes.Buffer
 		c := newConsole(&screen, &out)
 		defer c.close(closedChan)
-		p := &pump{console: c, to: c.err, prefix: "> ", tail: &tail{}, live: live, reads: new(atomic.Int64)}
+		to := &printer{console: c, prefix: "> "}
+		p := &pump{lines: func(b []byte) { to.print(true, b) }, reads: new(atomic.Int64)}
+		if live {
+			p.live = c.progress
+		}
 		p.run(&pieces{string(text), int(size) + 1})
 		lines := strings.SplitAfter(out.String(), "\n")
 		if last := lines[len(lines)-1]; last != "" {
@@ -32,7 +36,7 @@ func FuzzPump(f *testing.F) {
 			}
 			seen = append(seen, body[:min(len(body), tailWidth)])
 		}
-		if kept := p.tail.last(); !slices.Equal(kept, seen[max(0, len(seen)-tailLines):]) {
+		if kept := to.tail.last(); !slices.Equal(kept, seen[max(0, len(seen)-tailLines):]) {
 			t.Fatalf("kept %q of %q", kept, seen)
 		}
 		if cap(p.rest) > 4*maxLine {
@@ -48,9 +52,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("["), 100))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var k records
-		k.run(bytes.NewReader(b))
-		k.doing()
-		if r := k.get(); r != nil && (r.Time.IsZero() || !bytes.ContainsRune(b, '\n')) {
+		k.read(bytes.NewReader(b))
+		k.doing(func(int) bool { return true })
+		if r, _ := k.get(); r != nil && (r.Time.IsZero() || !bytes.ContainsRune(b, '\n')) {
 			t.Fatalf("got %+v", r)
 		}
 	})

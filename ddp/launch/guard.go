@@ -4,22 +4,27 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 )
 
-// guardScript reads a process group and kills it if its input then ends without a further line. It ignores the signals that a terminal or an administrator
-// may send to end the job, because the supervisor handles those.
-const guardScript = `trap "" HUP INT QUIT TERM USR1 USR2 PIPE TSTP; read -r group || exit 0; read -r word || kill -9 -"$group"`
+// guardScript reads process groups, one a line, and kills them if its input then ends without the line "done". It ignores the signals that a terminal or an
+// administrator may send to end the job, because the supervisor handles those.
+const guardScript = `trap "" HUP INT QUIT TERM USR1 USR2 PIPE TSTP; all=; while read -r g; do [ "$g" = done ] && exit 0; all="$all $g"; done; ` +
+	`for g in $all; do kill -9 -"$g"; done`
 
-// guard is a process that briefly outlives the supervisor. The kernel's parent-death signal reaches only the ranks; if the supervisor dies without
-// a chance to act (SIGKILL), the guard kills the whole group, including children of a rank such as a shell script. It runs in a separate session, holds
-// no file of the job, and detects the supervisor's death by EOF on a pipe.
-type guard struct {
-	cmd *exec.Cmd
-	to  *os.File
+// Guard is a process that briefly outlives the supervisor. The kernel's parent-death signal reaches only direct children; if the supervisor dies without
+// a chance to act (SIGKILL), the guard kills whole process groups, including children of a rank such as a shell script. It runs in a separate session, holds
+// no file of the job, and detects the supervisor's death by EOF on a pipe. A nil *Guard does nothing.
+type Guard struct {
+	cmd  *exec.Cmd
+	once sync.Once
+	mu   sync.Mutex
+	to   *os.File
 }
 
-func newGuard() (*guard, error) {
+// NewGuard starts a guard.
+func NewGuard() (*Guard, error) {
 	rd, wr, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -32,19 +37,26 @@ func newGuard() (*guard, error) {
 		wr.Close()
 		return nil, err
 	}
-	return &guard{cmd, wr}, nil
+	return &Guard{cmd: cmd, to: wr}, nil
 }
 
-// watch sends the guard the process group to kill.
-func (g *guard) watch(pgid int) {
+// Watch gives the guard a process group to kill.
+func (g *Guard) Watch(pgid int) {
 	if g != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		fmt.Fprintln(g.to, pgid)
 	}
 }
 
-// dismiss ends the guard after the job.
-func (g *guard) dismiss() {
-	fmt.Fprintln(g.to, "done")
-	g.to.Close()
-	_ = g.cmd.Wait()
+// Dismiss ends the guard: nothing is to be killed any more.
+func (g *Guard) Dismiss() {
+	if g == nil {
+		return
+	}
+	g.once.Do(func() {
+		fmt.Fprintln(g.to, "done")
+		g.to.Close()
+		_ = g.cmd.Wait()
+	})
 }

@@ -13,16 +13,13 @@ const (
 	maxLine   = 64 << 10 // longer lines are split, which bounds the memory of the supervisor
 )
 
-// pump copies one stream of one rank to the console, line by line.
+// pump cuts one stream of one rank into lines.
 type pump struct {
-	console *console
-	to      *Stream
-	prefix  string
-	tail    *tail
-	live    bool          // draw incomplete lines at once: rank 0 on a terminal
-	reads   *atomic.Int64 // shared by all pumps: shows whether output still arrives
-	rest    []byte
-	out     []byte
+	lines func([]byte)  // takes whole lines, as a terminal would show them; it may not keep them
+	live  func([]byte)  // takes an incomplete line at once: rank 0 on a terminal; nil: nobody looks
+	reads *atomic.Int64 // shared by all pumps: shows whether output still arrives
+	rest  []byte
+	out   []byte
 }
 
 // run reads until the stream ends.
@@ -63,18 +60,15 @@ func (p *pump) feed(b []byte) {
 		p.rest = p.rest[:copy(p.rest, p.rest[maxLine:])]
 	}
 	if len(p.out) > 0 {
-		p.console.lines(p.to, p.out)
+		p.lines(p.out)
 	}
-	if p.live && len(p.rest) > 0 {
-		p.console.progress(visible(p.rest))
+	if p.live != nil && len(p.rest) > 0 {
+		p.live(visible(p.rest))
 	}
 }
 
 func (p *pump) line(l []byte) {
-	l = visible(l)
-	p.tail.add(l)
-	p.out = append(p.out, p.prefix...)
-	p.out = append(p.out, l...)
+	p.out = append(p.out, visible(l)...)
 	p.out = append(p.out, '\n')
 }
 

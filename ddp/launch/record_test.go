@@ -1,15 +1,18 @@
 package launch
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// read keeps the records of a pipe.
+func (k *records) read(r io.Reader) { recordPump(func(rec Record) { k.add(rec, 0) }).run(r) }
 
 func TestReport(t *testing.T) {
 	cause := errors.New("no space left")
@@ -57,8 +60,8 @@ func TestReport(t *testing.T) {
 			report(errors.New("a later one"), lookup)
 			wr.Close()
 			var k records
-			k.run(rd)
-			got := k.get()
+			k.read(rd)
+			got, _ := k.get()
 			if c.code == 0 {
 				if got != nil && (c.err != nil && ExitCode(c.err) != ExitStopped || got.Reason != "a later one") {
 					t.Errorf("got %+v", got)
@@ -81,8 +84,8 @@ func TestRecordsAmongOtherBytes(t *testing.T) {
 	const good = `{"pid":7,"time":"2026-01-02T03:04:05Z","code":74,"reason":"disk full"}` + "\n"
 	for _, noise := range []string{"", "hello\n", "{}\n", strings.Repeat("x", 3*recordMax) + "\n", "\x00\xff{\"pid\":\n", strings.Repeat("\n", 100)} {
 		var k records
-		k.run(bytes.NewReader([]byte(noise + good + noise)))
-		if got := k.get(); got == nil || got.Reason != "disk full" {
+		k.read(strings.NewReader(noise + good + noise))
+		if got, _ := k.get(); got == nil || got.Reason != "disk full" {
 			t.Errorf("%.20q: %+v", noise, got)
 		}
 	}

@@ -65,7 +65,7 @@ func (s *supervisor) signal(sig syscall.Signal, now time.Time) {
 	case syscall.SIGTSTP:
 		s.pause()
 	case syscall.SIGCONT:
-		s.group(syscall.SIGCONT)
+		s.send(syscall.SIGCONT)
 		if s.deadline != nil { // time spent suspended does not count
 			s.allow(s.Grace)
 		}
@@ -138,39 +138,6 @@ func (s *supervisor) overdue() {
 	s.deadline = nil
 	s.console.say("%s still running %v after the stop request: killing the group", s.alive(), s.Grace)
 	s.kill()
-}
-
-// pause suspends all ranks and this process, as Ctrl-Z does with a single process; SIGCONT is forwarded when it arrives.
-func (s *supervisor) pause() {
-	s.group(syscall.SIGSTOP)
-	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-}
-
-// send signals everything that still runs in the job's process group, because a rank may be a shell or a script that started the program proper and does not
-// pass signals on. A rank that has left the group gets the signal by itself.
-func (s *supervisor) send(sig syscall.Signal) {
-	s.group(sig)
-	for _, r := range s.ranks {
-		if r.gone {
-			continue
-		}
-		if pgid, err := syscall.Getpgid(r.cmd.Process.Pid); err == nil && pgid != s.pgid {
-			r.cmd.Process.Signal(sig) // an error means that the process is just exiting
-		}
-	}
-}
-
-// group signals the ranks and their children.
-func (s *supervisor) group(sig syscall.Signal) {
-	if s.pgid != 0 {
-		_ = syscall.Kill(-s.pgid, sig)
-	}
-}
-
-// kill kills the whole process group, including children of ranks.
-func (s *supervisor) kill() {
-	s.killed = true
-	s.group(syscall.SIGKILL)
 }
 
 // ExitOnQuit makes SIGQUIT (Ctrl-\) print all goroutine stacks to stderr and end this process with code 131, as the table of exit codes says; by default

@@ -9,93 +9,74 @@ import (
 	"strings"
 )
 
-// start starts all ranks or none.
-func (s *supervisor) start(done <-chan struct{}) error {
-	errc := make(chan error)
-	go func() {
-		// The kernel sends the parent-death signal when the *thread* that forked ends, and a child inherits that thread's
-		// CPU affinity: so one thread forks all ranks and lives as long as they do. It is never unlocked, because its affinity mask is changed.
-		runtime.LockOSThread()
-		err := s.spawnAll()
-		errc <- err
-		<-done
-	}()
-	if err := <-errc; err != nil {
-		s.kill()
-		for _, r := range s.ranks {
-			r.cmd.Wait()
-		}
-		s.drain()
-		return err
-	}
-	// Ranks may be reaped only now: until then, even a dead first rank keeps the process group alive for the others to join.
-	for i, r := range s.ranks {
-		go func() { s.exits <- s.reap(i, r) }()
-	}
-	return nil
-}
-
-func (s *supervisor) spawnAll() error {
-	places := ShareNear(allowed(os.Getpid()), s.Ranks, s.Node, nodeCPUs)
-	for i := range s.Ranks {
+// spawnAll starts the ranks of a part, on the calling thread.
+func (l *Local) spawnAll() error {
+	n := l.part.First.LocalWorld
+	places := ShareNear(allowed(os.Getpid()), n, l.part.NUMA, nodeCPUs)
+	for i := range n {
 		p := places[i]
-		p.Threads = max(1, min(p.Threads, runtime.GOMAXPROCS(0)/s.Ranks))
-		p.limit(s.Ranks, machine)
-		if _, given := LookupIn(s.Env)("GOTRAIN_THREADS"); p.Why != "" && i == 0 && !given {
-			s.console.say("%s", p.Why)
+		p.Threads = max(1, min(p.Threads, runtime.GOMAXPROCS(0)/n))
+		p.limit(n, machine)
+		if _, given := LookupIn(l.part.Env)("GOTRAIN_THREADS"); p.Why != "" && i == 0 && !given {
+			l.events.Say(p.Why)
 		}
-		if s.NoPin {
+		if l.part.NoPin {
 			p.CPUs = nil
 		}
-		if err := s.spawn(i, p); err != nil {
-			return WithCode(ExitUsage, fmt.Errorf("launch: start rank %d: %w", i, err))
+		if err := l.spawn(i, p); err != nil {
+			return WithCode(ExitUsage, fmt.Errorf("launch: start rank %d: %w", l.part.First.Rank+i, err))
 		}
 	}
 	return nil
 }
 
-func (s *supervisor) spawn(i int, p Placement) error {
-	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
+func (l *Local) spawn(i int, p Placement) error {
+	cmd := exec.Command(l.part.Argv[0], l.part.Argv[1:]...)
 	if cmd.Err != nil {
 		return cmd.Err
 	}
-	cmd.Env = s.environ(i, p)
-	cmd.SysProcAttr = sysProcAttr(s.pgid)
-	r := &rank{cmd: cmd}
-	writeEnds, err := s.connect(i, r)
+	cmd.Dir = l.part.Dir
+	cmd.Env = l.part.environ(i, p)
+	cmd.SysProcAttr = sysProcAttr(l.pgid)
+	r := &process{cmd: cmd}
+	writeEnds, err := l.connect(i, r)
 	defer closeAll(writeEnds)
 	if err != nil {
 		closeAll(r.pipe)
 		return err
 	}
+	rank := l.part.First.Rank + i
 	if err := bind(p.CPUs); err != nil {
-		s.console.say("cannot bind rank %d to processors %s: %v", i, FormatCPUs(p.CPUs), err)
+		l.events.Say(fmt.Sprintf("cannot bind rank %d to processors %s: %v", rank, FormatCPUs(p.CPUs), err))
 	}
 	if err := cmd.Start(); err != nil {
 		closeAll(r.pipe)
 		return err
 	}
-	if s.pgid == 0 {
-		s.pgid = cmd.Process.Pid
-		s.guard.watch(s.pgid)
+	l.mu.Lock()
+	if l.pgid == 0 {
+		l.pgid = cmd.Process.Pid
+		l.guard.Watch(l.pgid)
 	}
-	s.ranks = append(s.ranks, r)
-	if s.started != nil {
-		s.started(i, cmd.Process.Pid)
+	l.procs = append(l.procs, r)
+	l.mu.Unlock()
+	if l.started != nil {
+		l.started(rank, cmd.Process.Pid)
 	}
 	return nil
 }
 
 // connect creates the pipes of a rank: stdout, stderr and its failure record.
-func (s *supervisor) connect(i int, r *rank) (writeEnds []*os.File, err error) {
-	prefix := ""
-	if i > 0 {
-		prefix = fmt.Sprintf("[rank %d] ", i)
+func (l *Local) connect(i int, r *process) (writeEnds []*os.File, err error) {
+	rank, e := l.part.First.Rank+i, l.events
+	out := &pump{lines: func(b []byte) { e.Output(rank, false, b) }, reads: &l.reads}
+	if rank == 0 && l.part.Columns > 0 {
+		out.live = func(b []byte) { e.Progress(rank, b) }
 	}
 	pumps := []interface{ run(io.Reader) }{
-		&pump{console: s.console, to: s.console.out, prefix: prefix, tail: &r.tail, reads: &s.reads, live: i == 0 && s.columns() > 0},
-		&pump{console: s.console, to: s.console.err, prefix: prefix, tail: &r.tail, reads: &s.reads},
-		&r.said,
+		out,
+		&pump{lines: func(b []byte) { e.Output(rank, true, b) }, reads: &l.reads},
+		recordPump(func(rec Record) { e.Record(rank, rec, since(rec.Time)) }),
 	}
 	for _, pm := range pumps {
 		rd, wr, err := os.Pipe()
@@ -104,7 +85,7 @@ func (s *supervisor) connect(i int, r *rank) (writeEnds []*os.File, err error) {
 		}
 		writeEnds = append(writeEnds, wr)
 		r.pipe = append(r.pipe, rd)
-		s.pumps.Go(func() { pm.run(rd) })
+		l.pumps.Go(func() { pm.run(rd) })
 	}
 	r.cmd.Stdout, r.cmd.Stderr, r.cmd.ExtraFiles = writeEnds[0], writeEnds[1], writeEnds[2:]
 	env, err := recordEnv(writeEnds[2])
@@ -118,39 +99,49 @@ func closeAll(fs []*os.File) {
 	}
 }
 
-// columns returns the width of the terminal on stdout, or 0.
-func (s *supervisor) columns() int {
-	if f, ok := s.Stdout.(*os.File); ok {
-		w, _ := Terminal(f, func(string) (string, bool) { return "", false })
-		return w
+// environ returns the environment of a rank: the base without the GOTRAIN_* variables of another job, plus its own.
+func (p *Part) environ(i int, at Placement) []string {
+	id := p.First
+	id.Rank, id.LocalRank = id.Rank+i, i
+	ours := append(id.Environ(), fmt.Sprintf("GOTRAIN_THREADS=%d", at.Threads))
+	if at.CPUs != nil {
+		ours = append(ours, "GOTRAIN_CPUS="+FormatCPUs(at.CPUs))
 	}
-	return 0
+	if p.Columns > 0 && id.Rank == 0 {
+		ours = append(ours, fmt.Sprintf("GOTRAIN_COLUMNS=%d", p.Columns))
+	}
+	if p.Token != "" {
+		ours = append(ours, TokenVar+"="+p.Token)
+	}
+	return append(base(p.Env, &ours, p.Token != "", id.MasterAddr != ""), ours...)
 }
 
-// environ returns the environment of a rank: the base without the GOTRAIN_* variables of another job, plus its own.
-func (s *supervisor) environ(i int, p Placement) []string {
-	id := Identity{Rank: i, World: s.Ranks, LocalRank: i, LocalWorld: s.Ranks, Nodes: 1, JobID: s.JobID}
-	ours := append(id.Environ(), fmt.Sprintf("GOTRAIN_THREADS=%d", p.Threads))
-	if p.CPUs != nil {
-		ours = append(ours, "GOTRAIN_CPUS="+FormatCPUs(p.CPUs))
-	}
-	if w := s.columns(); w > 0 && i == 0 {
-		ours = append(ours, fmt.Sprintf("GOTRAIN_COLUMNS=%d", w))
-	}
-	var env []string
-	for _, kv := range s.Env {
+// TokenVar holds the secret of a job, by which its ranks recognise each other.
+const TokenVar = "GOTRAIN_JOB_TOKEN"
+
+// base returns an environment without the variables that the supervisor sets.
+func base(all []string, ours *[]string, token, master bool) (env []string) {
+	for _, kv := range all {
 		name, value, _ := strings.Cut(kv, "=")
 		switch name {
 		case "GOTRAIN_RANK", "GOTRAIN_WORLD_SIZE", "GOTRAIN_LOCAL_RANK", "GOTRAIN_LOCAL_WORLD_SIZE", "GOTRAIN_NODE_RANK", "GOTRAIN_NODES",
 			"GOTRAIN_RESTART", "GOTRAIN_JOB_ID", "GOTRAIN_CPUS", "GOTRAIN_COLUMNS", recordVar, launcherVar:
 			continue
+		case TokenVar:
+			if token {
+				continue
+			}
+		case "GOTRAIN_MASTER_ADDR", "GOTRAIN_MASTER_PORT":
+			if master {
+				continue
+			}
 		case "GOTRAIN_THREADS": // set by the user
 			if value != "" {
-				ours = append(ours, kv)
+				*ours = append(*ours, kv)
 			}
 			continue
 		}
 		env = append(env, kv)
 	}
-	return append(env, ours...)
+	return env
 }

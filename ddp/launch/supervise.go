@@ -2,72 +2,16 @@ package launch
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// DefaultGrace is how long ranks may take to end after a stop request.
-const DefaultGrace = 30 * time.Second
-
-// settle is how long to wait for the cause of a secondary failure to become visible.
-const settle = 500 * time.Millisecond
-
-// Job describes what to start on this machine. Argv and Ranks are required.
-type Job struct {
-	Argv  []string // program and its arguments, the same for every rank
-	Env   []string // base environment as NAME=value; nil means that of this process
-	Ranks int
-	JobID string        // common to all ranks; "" generates one
-	Grace time.Duration // from a stop request to the kill; 0 means DefaultGrace
-	NoPin bool          // do not bind each rank to its own cores
-	// Node tells the NUMA node of a rank's device: the rank gets cores of that node. nil: no device is nearer to some cores than to others.
-	Node func(rank int) (node int, ok bool)
-
-	Stdout, Stderr io.Writer // nil means those of this process
-	Result         bool      // standard output is the result: if it cannot be written, the job has failed, with ExitStorage. Otherwise lines are dropped
-
-	started func(rank, pid int) // for tests
-	apart   time.Duration       // least time between two requests that count as two
-}
-
-func (j *Job) fill() error {
-	if len(j.Argv) == 0 || j.Argv[0] == "" {
-		return WithCode(ExitUsage, errors.New("launch: no program to start"))
-	}
-	if j.Ranks < 1 || j.Ranks > 4096 {
-		return WithCode(ExitUsage, fmt.Errorf("launch: cannot start %d ranks\nhint: use a number from 1 to 4096", j.Ranks))
-	}
-	if j.Env == nil {
-		j.Env = os.Environ()
-	}
-	if j.JobID == "" {
-		j.JobID = fmt.Sprintf("gotrain-%d-%x", os.Getpid(), time.Now().UnixNano())
-	}
-	j.JobID = safeName(j.JobID)
-	if j.Grace <= 0 {
-		j.Grace = DefaultGrace
-	}
-	if j.apart == 0 {
-		j.apart = oneRequest
-	}
-	if j.Stdout == nil {
-		j.Stdout = os.Stdout
-	}
-	if j.Stderr == nil {
-		j.Stderr = os.Stderr
-	}
-	return nil
-}
 
 // Supervise starts the ranks of a job and returns when all have ended: nil if each exited with 0, *StoppedError if they
 // ended on request, *Failure if one failed. Until then it handles TERM, INT, QUIT, USR1, USR2, HUP, TSTP and CONT of this process; it changes PIPE
@@ -77,31 +21,20 @@ func Supervise(ctx context.Context, j Job) error {
 		return err
 	}
 	OutliveReaders()
-	s := &supervisor{Job: j, begin: time.Now(), exits: make(chan Outcome, j.Ranks), console: newConsole(j.Stdout, j.Stderr)}
-	s.host, _ = os.Hostname()
-	if g, err := newGuard(); err != nil {
-		s.console.say("no guard process: %v; if this process is killed by SIGKILL, children of the ranks will survive", err)
-	} else {
-		s.guard = g
-		defer g.dismiss()
-	}
-
+	c := newConsole(j.Stdout, j.Stderr)
 	// Before the first rank starts, so that no signal is missed.
 	sigs := make(chan os.Signal, 16)
 	signal.Notify(sigs, wanted()...)
 	defer signal.Stop(sigs)
 
-	done := make(chan struct{})
-	defer close(done)
-	if err := s.start(done); err != nil {
-		s.console.close(closedChan)
+	begun, err := runs(ctx, j, c, sigs)
+	if !begun {
+		c.close(closedChan)
 		return err
 	}
-	s.watch(ctx, sigs)
-	s.linger(sigs)
-	s.sweep()
 	// The ranks are gone. Wait for the reader to take the last lines, unless a signal arrives.
-	hurry := make(chan struct{})
+	hurry, done := make(chan struct{}), make(chan struct{})
+	defer close(done)
 	go func() {
 		select {
 		case <-sigs:
@@ -109,14 +42,11 @@ func Supervise(ctx context.Context, j Job) error {
 		}
 		close(hurry)
 	}()
-	s.console.close(hurry)
-	if err := s.console.out.Err(); j.Result && err != nil {
-		if failed := s.result(); failed != nil {
-			return failed
-		}
-		return WithCode(ExitStorage, fmt.Errorf("launch: the result of the ranks cannot be written: %w", err))
+	c.close(hurry)
+	if unwritten := c.out.Err(); j.Result && unwritten != nil && err == nil {
+		return WithCode(ExitStorage, fmt.Errorf("launch: the result of the ranks cannot be written: %w", unwritten))
 	}
-	return s.result()
+	return err
 }
 
 // closedChan is already closed.
@@ -125,14 +55,10 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 // supervisor is a running job. Only the goroutine of Supervise uses its fields, except those of the ranks.
 type supervisor struct {
 	Job
+	restart int // how many starts came before
 	begin   time.Time
-	host    string
 	console *console
-	guard   *guard
-	ranks   []*rank
-	pgid    int
-	pumps   sync.WaitGroup
-	reads   atomic.Int64 // by all pumps
+	ranks   []*rank // by rank - First
 	exits   chan Outcome
 
 	ended    []Outcome
@@ -150,29 +76,145 @@ type supervisor struct {
 	settled   <-chan time.Time // when it fires, the ranks are asked to end after a secondary failure
 }
 
-// rank is one started process.
+// rank is one started process, on any host.
 type rank struct {
-	cmd  *exec.Cmd
-	tail tail
+	host Host
+	out  printer
 	said records // failure records
 	gone bool
-	pipe []*os.File // read ends
 }
 
-// reap waits for one rank.
-func (s *supervisor) reap(i int, r *rank) Outcome {
-	st, err := r.cmd.Process.Wait()
-	o := Outcome{Rank: i, PID: r.cmd.Process.Pid, After: time.Since(s.begin)}
-	if err != nil {
-		o.Code = ExitInternal
-		return o
+// run starts the ranks once and supervises them. begun is false if they could not be started.
+func (s *supervisor) run(ctx context.Context, sigs <-chan os.Signal) (begun bool, err error) {
+	defer func() {
+		for _, r := range s.ranks {
+			r.out.close()
+		}
+	}()
+	if err := s.start(ctx, sigs); err != nil {
+		return false, err
 	}
-	o.Code = st.ExitCode()
-	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		o.Signal = ws.Signal()
-		o.Code = 128 + int(o.Signal)
+	s.watch(ctx, sigs)
+	s.linger(sigs)
+	s.finish()
+	return true, s.result()
+}
+
+// start starts all ranks or none.
+func (s *supervisor) start(ctx context.Context, sigs <-chan os.Signal) error {
+	s.exits = make(chan Outcome, 2*s.Ranks)
+	parts := make([]Part, len(s.Hosts))
+	first := s.First
+	for h, share := range s.Hosts {
+		parts[h] = s.part(h, first)
+		parts[h].First.Restart = s.restart
+		for i := range share.Ranks {
+			r := &rank{host: share.Host}
+			r.out.console, r.out.prefix, r.out.token = s.console, s.prefix(share.Host, first+i), []byte(s.Token)
+			s.ranks = append(s.ranks, r)
+			if s.Logs != "" {
+				if err := r.out.log(s.Logs, first+i); err != nil {
+					return WithCode(ExitStorage, fmt.Errorf("launch: output of rank %d: %w", first+i, err))
+				}
+			}
+		}
+		first += share.Ranks
 	}
-	return o
+	if len(s.Hosts) == 1 && s.Master == nil {
+		s.begin = time.Now()
+		return s.Hosts[0].Host.Start(ctx, parts[0], events{s, s.First, parts[0]})
+	}
+	return s.startAll(ctx, sigs, parts)
+}
+
+// startAll starts several hosts at the same time. A signal cancels it.
+func (s *supervisor) startAll(ctx context.Context, sigs <-chan os.Signal, parts []Part) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.startParts(ctx, parts) }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil && s.byUser != 0 {
+				return &StoppedError{Signal: s.byUser, Code: 128 + int(s.byUser)}
+			}
+			return err
+		case sig := <-sigs:
+			switch sig := sig.(syscall.Signal); sig {
+			case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+				s.byUser = sig
+				cancel()
+			case syscall.SIGTSTP:
+				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			}
+		}
+	}
+}
+
+func (s *supervisor) startParts(ctx context.Context, parts []Part) error {
+	if s.Master != nil {
+		addr, port, err := s.Master(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range parts {
+			parts[i].First.MasterAddr, parts[i].First.MasterPort = addr, port
+		}
+	}
+	s.begin = time.Now()
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for h := range parts {
+		wg.Go(func() { errs[h] = s.Hosts[h].Host.Start(ctx, parts[h], events{s, parts[h].First.Rank, parts[h]}) })
+	}
+	wg.Wait()
+	var failed error
+	for h, err := range errs {
+		if err != nil && failed == nil {
+			failed = err
+			if name := s.Hosts[h].Host.Name(); !strings.Contains(err.Error(), name) {
+				failed = WithCode(ExitCode(err), fmt.Errorf("launch: host %s: %w", name, err))
+			}
+		}
+	}
+	if failed == nil && ctx.Err() == nil {
+		return nil
+	}
+	s.each(func(h int, host Host) {
+		if errs[h] == nil {
+			host.Kill()
+			host.Finish()
+		}
+	})
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return failed
+}
+
+// each calls a function for each host, at the same time.
+func (s *supervisor) each(f func(h int, host Host)) {
+	if len(s.Hosts) == 1 {
+		f(0, s.Hosts[0].Host)
+		return
+	}
+	var wg sync.WaitGroup
+	for h, share := range s.Hosts {
+		wg.Go(func() { f(h, share.Host) })
+	}
+	wg.Wait()
+}
+
+// prefix is what the lines of a rank begin with.
+func (s *supervisor) prefix(h Host, rank int) string {
+	switch {
+	case rank == 0 && !s.TagAll:
+		return ""
+	case len(s.Hosts) > 1:
+		return fmt.Sprintf("[%s %d] ", h.Name(), rank)
+	}
+	return fmt.Sprintf("[rank %d] ", rank)
 }
 
 // watch forwards signals and records exits until no rank is left.
@@ -181,7 +223,11 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 	for len(s.ended) < s.Ranks {
 		select {
 		case o := <-s.exits:
-			s.ranks[o.Rank].gone = true
+			r := s.ranks[o.Rank-s.First]
+			if r.gone {
+				continue // reported lost before
+			}
+			r.gone = true
 			o.ByUs = o.Signal != 0 && (s.killed && o.Signal == syscall.SIGKILL || o.Signal == s.asked || o.Signal == s.byUser)
 			s.ended = append(s.ended, o)
 			s.failed(o)
@@ -203,10 +249,9 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 func (s *supervisor) result() error {
 	for i := range s.ended {
 		o := &s.ended[i]
-		if o.Record = s.ranks[o.Rank].said.get(); o.Record != nil {
-			o.recorded = o.Record.Time.Sub(s.begin)
-		}
-		if code := s.ranks[o.Rank].said.stopped(); code != 0 && o.ByUs && o.Record == nil { // a shell that our signal ended before its program
+		said := &s.ranks[o.Rank-s.First].said
+		o.Record, o.recorded = said.get()
+		if code := said.stopped(); code != 0 && o.ByUs && o.Record == nil { // a shell that our signal ended before its program
 			o.Code, o.Signal, o.ByUs = code, 0, false
 		}
 	}
@@ -222,7 +267,7 @@ func (s *supervisor) result() error {
 	if s.byUser == syscall.SIGQUIT || f.ByUs && (s.requests >= killRequests || f.Signal == s.byUser) {
 		return &StoppedError{Signal: s.byUser, Code: 128 + int(s.byUser)}
 	}
-	fail := &Failure{Outcome: f, Host: s.host, Tail: s.ranks[f.Rank].tail.last(), By: by}
+	fail := &Failure{Outcome: f, Tail: s.ranks[f.Rank-s.First].out.tail.last(), By: by}
 	if f.ByUs && f.Signal == syscall.SIGKILL {
 		fail.Why = fmt.Sprintf("did not stop within %v of %s and was killed", s.Grace, unix.SignalName(s.asked))
 	}

@@ -13,7 +13,7 @@ func (s *supervisor) alive() string {
 	var left []string
 	for i, r := range s.ranks {
 		if !r.gone {
-			left = append(left, fmt.Sprint(i))
+			left = append(left, s.called(i))
 		}
 	}
 	if len(left) == 0 {
@@ -25,14 +25,32 @@ func (s *supervisor) alive() string {
 	return "ranks " + strings.Join(left, ", ") + " are"
 }
 
+// called is the number of a rank, with its host if there are several.
+func (s *supervisor) called(i int) string {
+	if len(s.Hosts) > 1 {
+		return fmt.Sprintf("%d (%s)", s.First+i, s.ranks[i].host.Name())
+	}
+	return fmt.Sprint(s.First + i)
+}
+
 // busy names a rank whose work must not be interrupted, or returns "".
 func (s *supervisor) busy() string {
 	for i, r := range s.ranks {
-		if what := r.said.doing(); what != "" && (!r.gone || s.lingering) {
-			return fmt.Sprintf("rank %d: %s", i, what)
+		if what := r.said.doing(r.host.Alive); what != "" && (!r.gone || s.lingering) {
+			return fmt.Sprintf("rank %s: %s", s.called(i), what)
 		}
 	}
 	return ""
+}
+
+// running reports whether something of the job is left on any host.
+func (s *supervisor) running() bool {
+	for _, h := range s.Hosts {
+		if h.Host.Running() {
+			return true
+		}
+	}
+	return false
 }
 
 // linger waits, after a stop request, for what the ranks started and what outlives them: the program proper, if a rank is a shell that the signal has killed,
@@ -42,7 +60,7 @@ func (s *supervisor) linger(sigs <-chan os.Signal) {
 		return
 	}
 	s.lingering = true
-	for !s.killed && syscall.Kill(-s.pgid, 0) == nil && groupRuns(s.pgid) {
+	for !s.killed && s.running() {
 		select {
 		case sig := <-sigs:
 			s.signal(sig.(syscall.Signal), time.Now())
@@ -53,33 +71,26 @@ func (s *supervisor) linger(sigs <-chan os.Signal) {
 	}
 }
 
-// sweep kills whatever is left of the job, including children of ranks, and waits for the remaining output.
-func (s *supervisor) sweep() {
-	until := time.Now().Add(2 * time.Second)
-	for syscall.Kill(-s.pgid, syscall.SIGKILL) == nil && groupRuns(s.pgid) {
-		if time.Now().After(until) {
-			s.console.say("process group %d still has members after SIGKILL", s.pgid)
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	s.drain()
+// finish kills what is left of the job on all hosts, and waits for the remaining output.
+func (s *supervisor) finish() { s.each(func(_ int, h Host) { h.Finish() }) }
+
+// pause suspends all ranks and this process, as Ctrl-Z does with a single process; SIGCONT is forwarded when it arrives.
+func (s *supervisor) pause() {
+	s.send(syscall.SIGSTOP)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
-// drain waits for the last output. A process that left the group may hold pipes open; drain does not wait for it long unless it writes.
-func (s *supervisor) drain() {
-	done := make(chan struct{})
-	go func() { s.pumps.Wait(); close(done) }()
-	until := time.Now().Add(time.Minute)
-	for read := int64(-1); read != s.reads.Load() && time.Now().Before(until); {
-		read = s.reads.Load()
-		select {
-		case <-done:
-		case <-time.After(2 * time.Second):
-		}
+// send signals everything of the job on all hosts.
+func (s *supervisor) send(sig syscall.Signal) {
+	for _, h := range s.Hosts {
+		h.Host.Signal(sig)
 	}
-	for _, r := range s.ranks {
-		closeAll(r.pipe)
+}
+
+// kill kills everything of the job, including children of ranks.
+func (s *supervisor) kill() {
+	s.killed = true
+	for _, h := range s.Hosts {
+		h.Host.Kill()
 	}
-	<-done
 }
