@@ -178,11 +178,14 @@ func TestOneFailingRankEndsAll(t *testing.T) {
 		fail int // the rank that fails, blamed by the other; -1: both fail
 	}{
 		{"weights to start from", func(t *testing.T, rank int) []Option {
+			return []Option{func(c *Config) { c.InitFrom = "/nowhere.safetensors" }} // rank 0 reads it
+		}, "nowhere", 0, 0},
+		{"weights on one rank only", func(t *testing.T, rank int) []Option {
 			return []Option{func(c *Config) { c.InitFrom = []string{"", "/nowhere.safetensors"}[rank] }}
-		}, "nowhere", 0, 1},
+		}, "start of the run", 0, -1},
 		{"checkpoint to go on from", func(t *testing.T, rank int) []Option {
 			return []Option{func(c *Config) { c.ResumeFrom = "/nowhere" }}
-		}, "nowhere", 0, -1},
+		}, "nowhere", 0, 0},
 		{"training sample", func(t *testing.T, rank int) []Option {
 			return []Option{WithData(unreadable{images(t, 50), []int{-1, 30}[rank]}, 6)}
 		}, "on fire", 0, 1},

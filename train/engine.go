@@ -89,6 +89,7 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	same := append([]comm.Item{
 		{Name: "version", Text: Version()}, {Name: "plan of the model", Text: t.train.prog.Plan().Fingerprint()}, {Name: "training data", Text: data},
 		{Name: "settings", Text: t.cfg.settings()}, {Name: "evaluation data", Text: held}, {Name: "length and intervals", Text: t.intervals()},
+		{Name: "start of the run", Text: t.startsFrom()},
 	}, t.cfg.Same...)
 	var trace func(ddp.Span)
 	if t.cfg.Trace {
@@ -130,6 +131,12 @@ func (c *Config) settings() string {
 		out += " " + c.Scaler.String()
 	}
 	return out
+}
+
+// startsFrom prints what kind of files a run starts from; their paths are rank 0's matter.
+func (t *Trainer) startsFrom() string {
+	c := &t.cfg
+	return fmt.Sprintf("weights of a file %v; newest checkpoint %v; a given checkpoint %v", c.InitFrom != "", c.Resume && c.SaveDir != "", c.ResumeFrom != "")
 }
 
 // intervals prints what determines the order of collectives.

@@ -13,8 +13,8 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// initialise sets the initial weights and states: from a checkpoint to resume, from a file, or from the model's initialisers. Every rank computes or
-// reads the same values; rank 0's are then broadcast, so that they cannot differ.
+// initialise sets the initial weights and states: from a checkpoint to resume, from a file, or from the model's initialisers. Rank 0 alone reads files; its
+// weights are then broadcast, so that they cannot differ.
 func (t *Trainer) initialise(ctx context.Context) error {
 	resumed, err := t.resume(ctx)
 	if err != nil {
@@ -25,12 +25,30 @@ func (t *Trainer) initialise(ctx context.Context) error {
 			return err
 		}
 		if t.cfg.InitFrom != "" {
-			if err := t.initFrom(ctx, t.cfg.InitFrom); err != nil {
+			if t.comm.Rank() == 0 {
+				if err := t.initFrom(ctx, t.cfg.InitFrom); err != nil {
+					return err
+				}
+			}
+			if err := t.shareStates(ctx); err != nil {
 				return err
 			}
 		}
 	}
 	return t.eng.Broadcast(ctx, t.named()...)
+}
+
+// shareStates gives all ranks the running statistics of rank 0.
+func (t *Trainer) shareStates(ctx context.Context) error {
+	var states []ddp.Named
+	for i, s := range t.train.prog.States() {
+		n, err := t.dev.Bytes(s.Desc)
+		if err != nil {
+			return err
+		}
+		states = append(states, ddp.Named{Name: s.Name, Mem: comm.Mem{Ptr: t.store.states[i], Elems: n / 4, DType: npu.F32}})
+	}
+	return t.eng.Broadcast(ctx, states...)
 }
 
 // start fills weights and states from the model's initialisers.

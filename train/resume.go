@@ -15,28 +15,62 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 )
 
+// origin is what rank 0 tells the others about the checkpoint that the run resumes from. They may have no access to its files.
+type origin struct {
+	Name  string           `json:"name"`
+	Path  string           `json:"path"`
+	State checkpoint.State `json:"state"`
+	Own   bool             `json:"own"` // it has running statistics of each rank, for this number of ranks
+}
+
 // resume continues from a checkpoint if the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose
-// differently.
+// differently, and reads it; weights and optimizer state are broadcast afterwards.
 func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	ck, err := t.choose(ctx)
-	if ck == nil || err != nil {
+	if err != nil {
 		return false, err
 	}
-	defer ck.Close()
-	if err := t.restore(ctx, ck); err != nil {
-		return false, fmt.Errorf("train: resume from %s: %w", ck.Path, err)
+	from := origin{}
+	if ck != nil {
+		defer ck.Close()
+		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size()}
+	}
+	if from, err = t.origin(ctx, from); err != nil || from.Path == "" {
+		return false, err
+	}
+	if err := t.restore(ctx, ck, from); err != nil {
+		return false, fmt.Errorf("train: resume from %s: %w", from.Path, err)
 	}
 	if t.cfg.ResumeFrom == "" {
-		t.saved, t.savedName = t.step, ck.Name
+		t.saved, t.savedName = t.step, from.Name
 	}
 	if t.comm.Rank() == 0 && !t.evaluating {
-		slog.Info(t.found(ck.State), "checkpoint", ck.Path, "step", t.step, "place", t.at.String())
+		slog.Info(t.found(from.State), "checkpoint", from.Path, "step", t.step, "place", t.at.String())
 	}
 	return true, nil
 }
 
-// choose opens the checkpoint to resume from; nil if the run starts from the beginning.
+// origin sends rank 0's origin to all ranks. Its path is "" if the run starts from the beginning.
+func (t *Trainer) origin(ctx context.Context, from origin) (origin, error) {
+	if t.cfg.ResumeFrom == "" && (!t.cfg.Resume || t.cfg.SaveDir == "") {
+		return from, nil // no rank resumes
+	}
+	text, err := json.Marshal(from)
+	if err == nil {
+		text, err = t.share(ctx, text)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &from)
+	}
+	return from, err
+}
+
+// choose opens the checkpoint to resume from, on rank 0; nil if the run starts from the beginning. An error of rank 0 reaches the others, which wait for its
+// answer, because Run notifies them.
 func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
+	if t.comm.Rank() != 0 {
+		return nil, nil
+	}
 	store, must := t.saver, false
 	switch from := t.cfg.ResumeFrom; {
 	case from != "":
@@ -52,52 +86,32 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	case !t.cfg.Resume || t.saver == nil:
 		return nil, nil
 	}
-	name := ""
-	var mine *checkpoint.Checkpoint
-	if t.comm.Rank() == 0 {
-		ck, rep, err := store.Latest(ctx)
-		if err != nil && (must || !errors.Is(err, checkpoint.ErrNone)) {
-			return nil, launch.WithCode(launch.ExitNoInput, err) // Run notifies the others, which wait in tell
-		}
-		if rep.FellBack() {
-			slog.Warn(strings.TrimSpace(rep.String()))
-		}
-		if mine = ck; ck != nil {
-			name = ck.Name
-		}
+	ck, rep, err := store.Latest(ctx)
+	if err != nil && (must || !errors.Is(err, checkpoint.ErrNone)) {
+		return nil, launch.WithCode(launch.ExitNoInput, err)
 	}
-	name, err := t.tell(ctx, name)
-	if err != nil && mine != nil {
-		return nil, errors.Join(err, mine.Close())
+	if rep.FellBack() {
+		slog.Warn(strings.TrimSpace(rep.String()))
 	}
-	if err != nil || name == "" || mine != nil {
-		return mine, err
-	}
-	return store.Open(ctx, name) // rank 0 has verified it, byte by byte
+	return ck, nil
 }
 
-// restore sets the whole state from a checkpoint.
-func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error {
-	st := ck.State
+// restore sets the whole state from a checkpoint, which rank 0 has open.
+func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint, from origin) error {
+	st := from.State
 	if err := t.checkClasses(st); err != nil {
 		return err
 	}
-	if err := t.read(ctx, ck, checkpoint.ModelFile, t.model()); err != nil {
-		return err
-	}
-	if err := t.read(ctx, ck, checkpoint.OptimizerFile, t.moments()); err != nil {
-		return err
-	}
-	if f := ck.File(RankFile); f != nil && st.World == t.comm.Size() {
-		for i, s := range t.train.prog.States() {
-			v, err := f.Float32s(rankState(t.comm.Rank(), s.Name))
-			if err != nil {
-				return err
-			}
-			if err := t.mover.In(ctx, t.store.states[i], s.Desc, floatBytes(v)); err != nil {
-				return err
-			}
+	if ck != nil {
+		if err := t.read(ctx, ck, checkpoint.ModelFile, t.model()); err != nil {
+			return err
 		}
+		if err := t.read(ctx, ck, checkpoint.OptimizerFile, t.moments()); err != nil {
+			return err
+		}
+	}
+	if err := t.restoreStatistics(ctx, ck, from.Own); err != nil {
+		return err
 	}
 	var at data.State
 	if err := json.Unmarshal(st.Sampler, &at); err != nil {
@@ -117,6 +131,39 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint) error 
 	t.owed = t.eval != nil && t.evaluated != t.step && (st.EvaluationDue || t.step >= t.total)
 	t.warnChanged(st)
 	return t.compareSettings(st)
+}
+
+// restoreStatistics sets the running statistics: each rank's own, or what rank 0 has read, their mean.
+func (t *Trainer) restoreStatistics(ctx context.Context, ck *checkpoint.Checkpoint, own bool) error {
+	if !own {
+		return t.shareStates(ctx)
+	}
+	var total int64
+	for _, s := range t.train.prog.States() {
+		total += s.Desc.PlainBytes()
+	}
+	mine, err := t.fromFirst(ctx, "running statistics", total, func(rank int) ([]byte, error) {
+		var all []byte
+		for _, s := range t.train.prog.States() {
+			v, err := ck.File(RankFile).Float32s(rankState(rank, s.Name))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, floatBytes(v)...)
+		}
+		return all, nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, s := range t.train.prog.States() {
+		n := s.Desc.PlainBytes()
+		if err := t.mover.In(ctx, t.store.states[i], s.Desc, mine[:n]); err != nil {
+			return err
+		}
+		mine = mine[n:]
+	}
+	return nil
 }
 
 // warnChanged reports which guarantees no longer hold when a run resumes with other settings.

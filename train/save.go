@@ -28,7 +28,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 		}
 		return nil
 	}
-	states, err := t.gather(ctx)
+	states, err := t.gather(ctx, true)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gotrain/gotrain/ddp/comm"
-	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/data"
 )
 
@@ -13,59 +12,57 @@ import (
 // own to be bit-equal; evaluation and export use their mean, as timm's --dist-bn reduce does.
 type statistics struct {
 	mean  map[string][]byte // by name of the state
-	ranks map[string][]byte // by rankState; nil for a single rank
+	ranks map[string][]byte // by rankState, on rank 0; nil for a single rank
 }
 
-// gather collects the running statistics of all ranks on all ranks.
-func (t *Trainer) gather(ctx context.Context) (statistics, error) {
-	w, states := t.comm.Size(), t.train.prog.States()
-	var total int64
-	for _, s := range states {
-		total += s.Desc.PlainBytes()
-	}
-	out := statistics{mean: map[string][]byte{}}
-	if total == 0 {
-		return out, nil
-	}
-	mine, all := make([]byte, total), make([]byte, total*int64(w))
-	at := int64(0)
-	for i, s := range states {
-		n := s.Desc.PlainBytes()
-		if err := t.mover.Out(ctx, mine[at:at+n], t.store.states[i], s.Desc); err != nil {
-			return out, err
+// ownStatistics reads the running statistics of this rank, one state after the other.
+func (t *Trainer) ownStatistics(ctx context.Context) ([]byte, error) {
+	var mine []byte
+	for i, s := range t.train.prog.States() {
+		at := len(mine)
+		mine = append(mine, make([]byte, s.Desc.PlainBytes())...)
+		if err := t.mover.Out(ctx, mine[at:], t.store.states[i], s.Desc); err != nil {
+			return nil, err
 		}
-		at += n
 	}
-	if w == 1 {
-		all = mine
-	} else {
+	return mine, nil
+}
+
+// gather computes the mean of the running statistics on all ranks. With each, rank 0 also gets those of every rank, for a checkpoint.
+func (t *Trainer) gather(ctx context.Context, each bool) (statistics, error) {
+	w, states := t.comm.Size(), t.train.prog.States()
+	out := statistics{mean: map[string][]byte{}}
+	mine, err := t.ownStatistics(ctx)
+	if err != nil || len(mine) == 0 {
+		return out, err
+	}
+	sum := make([]float64, len(mine)/4)
+	for i, v := range data.F32(mine) {
+		sum[i] = float64(v)
+	}
+	if w > 1 {
 		ctx, cancel := t.patient(ctx)
 		defer cancel()
-		h, err := t.comm.AllGather(ctx, comm.Host(all, npu.F32), comm.Host(mine, npu.F32))
-		if err == nil {
-			err = h.Wait(ctx)
+		if err := comm.Wait(ctx)(t.comm.AllReduce(ctx, comm.HostOf(sum), comm.Sum)); err != nil {
+			return out, t.collected("the mean of the running statistics", err)
 		}
-		if err != nil {
-			return out, fmt.Errorf("train: rank %d step %d: gathering running statistics: %w", t.comm.Rank(), t.step, err)
+	}
+	var all [][]byte
+	if each && w > 1 {
+		if all, err = t.toFirst(ctx, "running statistics", mine); err != nil {
+			return out, err
 		}
 		out.ranks = map[string][]byte{}
 	}
-	at = 0
+	at := int64(0)
 	for _, s := range states {
 		n := s.Desc.PlainBytes()
-		sum := make([]float64, n/4)
-		for r := range w {
-			part := all[total*int64(r)+at:][:n:n]
-			for j, v := range data.F32(part) {
-				sum[j] += float64(v)
-			}
-			if w > 1 {
-				out.ranks[rankState(r, s.Name)] = part
-			}
+		for r, b := range all {
+			out.ranks[rankState(r, s.Name)] = b[at:][:n:n]
 		}
-		mean := make([]float32, len(sum))
-		for j, v := range sum {
-			mean[j] = float32(v / float64(w))
+		mean := make([]float32, n/4)
+		for j := range mean {
+			mean[j] = float32(sum[at/4+int64(j)] / float64(w))
 		}
 		out.mean[s.Name] = floatBytes(mean)
 		at += n
@@ -75,7 +72,7 @@ func (t *Trainer) gather(ctx context.Context) (statistics, error) {
 
 // shareStatistics gives the evaluation network the mean of all ranks' running statistics, so that every rank evaluates the same model.
 func (t *Trainer) shareStatistics(ctx context.Context) error {
-	st, err := t.gather(ctx)
+	st, err := t.gather(ctx, false)
 	if err != nil {
 		return err
 	}

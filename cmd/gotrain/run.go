@@ -64,8 +64,10 @@ func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work
 	if err != nil {
 		return err
 	}
-	if err := assemble.FindWeights(r); err != nil {
-		return err
+	if id.Rank == 0 { // which reads them for all; the other ranks may be on machines without them
+		if err := assemble.FindWeights(r); err != nil {
+			return err
+		}
 	}
 	return a.start(ctx, r, id, ranksOf{work: w, warnings: r.Warnings()})
 }
