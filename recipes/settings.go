@@ -11,6 +11,7 @@ var freeKeys = []string{
 	"run.output_dir",
 	"model.init_help",
 	"data.root",
+	"data.shared",
 	"data.workers_per_rank",
 	"data.decoder",
 	"data.max_megapixels",

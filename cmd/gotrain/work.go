@@ -39,7 +39,7 @@ func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity
 	}
 	var t *train.Trainer
 	opened := comm.Steady(group, "opening the data", nil)
-	cfg, err := build(assemble.Rank{Identity: id, Placement: place})
+	cfg, err := build(assemble.Rank{Identity: id, Placement: place, Comm: group})
 	opened()
 	if err == nil {
 		cfg.Comm = group

@@ -27,7 +27,7 @@ type Rank struct {
 
 // Config returns the configuration of one rank, without sinks. It opens the data sets; an error about them has exit code 66.
 func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
-	trainSet, evalSet, err := Data(r, rank.Rank)
+	trainSet, evalSet, err := Data(r, rank)
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}
@@ -55,7 +55,7 @@ type Trained struct {
 // EvalConfig is Config for train.Trainer.Evaluate: only the held-out samples, labelled by the classes of the checkpoint, which are matched by name. It
 // needs no training samples, and nothing is saved.
 func EvalConfig(r *recipes.Recipe, rank Rank, from Trained) (train.Config, error) {
-	held, err := heldOut(r, from.Classes, rank.Rank)
+	held, err := heldOut(r, from.Classes, rank)
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}

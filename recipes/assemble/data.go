@@ -15,10 +15,15 @@ import (
 	"github.com/gotrain/gotrain/train/data/images"
 )
 
-// Data opens the training samples and the held-out samples for a rank; the latter are nil if the recipe does not evaluate.
-func Data(r *recipes.Recipe, rank int) (train, eval data.Source, err error) {
-	d, log := &r.Data, &notices{rank: rank}
+// Data opens the training samples and the held-out samples for a rank; the latter are nil if the recipe does not evaluate. All ranks of rank.Comm must call
+// it.
+func Data(r *recipes.Recipe, rank Rank) (train, eval data.Source, err error) {
+	d, log := &r.Data, &notices{rank: rank.Rank}
 	root, err := locate(d, near(r))
+	if err != nil {
+		return nil, nil, err
+	}
+	how, err := share(r, rank, root)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,10 +34,10 @@ func Data(r *recipes.Recipe, rank int) (train, eval data.Source, err error) {
 		eval, err = openText(r, root, d.EvalSplit, false)
 		return train, eval, err
 	}
-	if train, err = open(r, root, d.TrainSplit, nil, true, log); err != nil || !r.Eval.Enabled {
+	if train, err = open(r, root, d.TrainSplit, nil, true, log, how); err != nil || !r.Eval.Enabled {
 		return train, nil, missing(err, root, "set data.train_split to the name of the training split")
 	}
-	eval, err = open(r, root, d.EvalSplit, train.Classes(), false, log)
+	eval, err = open(r, root, d.EvalSplit, train.Classes(), false, log, how)
 	return train, eval, missing(err, root, "set data.eval_split to the name of the held-out split, or eval.enabled = false to train without one")
 }
 
@@ -69,9 +74,14 @@ func locate(d *recipes.Data, near []string) (string, error) {
 
 // heldOut opens only the held-out samples, for a model trained on the given classes. If they are unknown, it uses those of the training samples, if
 // available.
-func heldOut(r *recipes.Recipe, classes []string, rank int) (data.Source, error) {
+func heldOut(r *recipes.Recipe, classes []string, on Rank) (data.Source, error) {
+	rank := on.Rank
 	d, log := &r.Data, &notices{rank: rank}
 	root, err := locate(d, near(r))
+	if err != nil {
+		return nil, err
+	}
+	how, err := share(r, on, root)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +90,7 @@ func heldOut(r *recipes.Recipe, classes []string, rank int) (data.Source, error)
 	}
 	if classes == nil && (d.Kind == "imagefolder" || d.Kind == "idx") {
 		whose := "of the training samples"
-		train, err := open(r, root, d.TrainSplit, nil, false, log)
+		train, err := open(r, root, d.TrainSplit, nil, false, log, how)
 		switch {
 		case err == nil:
 			classes = train.Classes()
@@ -93,7 +103,7 @@ func heldOut(r *recipes.Recipe, classes []string, rank int) (data.Source, error)
 			slog.Warn("the checkpoint does not list its classes, so they cannot be compared with those of the data; using those " + whose)
 		}
 	}
-	src, err := open(r, root, d.EvalSplit, classes, false, log)
+	src, err := open(r, root, d.EvalSplit, classes, false, log, how)
 	if f, ok := src.(*images.Folder); ok && err == nil && rank == 0 {
 		if none := f.Empty(); len(none) > 0 {
 			slog.Warn("some classes of the model have no held-out samples", "classes", strings.Join(none, ", "))
@@ -110,12 +120,12 @@ func near(r *recipes.Recipe) []string {
 }
 
 // open opens one split of the data set.
-func open(r *recipes.Recipe, root, split string, classes []string, training bool, log *notices) (data.Source, error) {
+func open(r *recipes.Recipe, root, split string, classes []string, training bool, log *notices, how sharing) (data.Source, error) {
 	d := &r.Data
 	norm := norm(d)
 	switch d.Kind {
 	case "imagefolder":
-		return images.NewFolder(filepath.Join(root, split), images.FolderOptions{
+		return how.folder(filepath.Join(root, split), images.FolderOptions{
 			Transform: transform(d, training), Norm: norm, Classes: classes, Decoder: images.Backend(d.Decoder),
 			MaxPixels: int(d.MaxMegapixels * 1e6), Warn: log.damaged(training && d.Shuffle),
 			Orient: d.EXIFOrientation, Turned: log.turned,

@@ -23,6 +23,8 @@ type FolderOptions struct {
 	// Classes fixes the labels: the names of the sub-folders by label, usually those of the training set when this is the
 	// validation set. Nil: the sub-folders in alphabetical order, as torchvision numbers them.
 	Classes []string
+	// Listing is what Folder.Listing returned where the same folder was read, by another rank for example. nil: read the folder.
+	Listing []byte
 	// Decoder chooses the JPEG decoder; empty is Auto.
 	Decoder Backend
 	// MaxPixels rejects larger pictures; 0 is DefaultMaxPixels.
@@ -75,7 +77,11 @@ func NewFolder(root string, o FolderOptions) (*Folder, error) {
 	f.planes = planes(o.Norm, 3)
 	first.MaxPixels = o.MaxPixels
 	f.pool.put(&scratch{dec: first})
-	if err := f.list(); err != nil {
+	read := f.list
+	if o.Listing != nil {
+		read = f.listed
+	}
+	if err := read(); err != nil {
 		return nil, err
 	}
 	return f, nil

@@ -1,0 +1,96 @@
+package images
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Listing returns the names of classes and pictures in a compact form, for FolderOptions.Listing. Listing a folder of a million pictures takes long on a
+// network file system; one rank can do it for all.
+func (f *Folder) Listing() []byte {
+	text := func(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+	b := binary.AppendUvarint(nil, uint64(len(f.classes)))
+	for _, c := range f.classes {
+		b = text(b, c)
+	}
+	b = binary.AppendUvarint(b, uint64(len(f.files)))
+	for _, x := range f.files {
+		b = text(binary.AppendUvarint(b, uint64(x.label)), x.name)
+	}
+	return b
+}
+
+// listed takes the files from the listing.
+func (f *Folder) listed() error {
+	r := listing{rest: f.opt.Listing}
+	for range r.count() {
+		f.classes = append(f.classes, r.name())
+	}
+	files := r.count()
+	f.files = make([]file, 0, files)
+	for range files {
+		x := file{label: int32(r.number(uint64(len(f.classes)))), name: r.name()}
+		f.files = append(f.files, x)
+	}
+	switch {
+	case r.err != nil || len(r.rest) > 0:
+		return fmt.Errorf("images: %s: the listing is damaged: %w", f.root, errors.Join(r.err, r.left()))
+	case f.opt.Classes != nil && !slices.Equal(f.opt.Classes, f.classes):
+		return fmt.Errorf("images: %s was listed with %d classes (%s), but is opened with %d (%s)",
+			f.root, len(f.classes), shorten(f.classes), len(f.opt.Classes), shorten(f.opt.Classes))
+	}
+	return nil
+}
+
+// listing decodes a listing and keeps the first error.
+type listing struct {
+	rest []byte
+	err  error
+}
+
+func (l *listing) fail(format string, a ...any) {
+	if l.err == nil {
+		l.err = fmt.Errorf(format, a...)
+	}
+	l.rest = nil
+}
+
+// number reads a number below limit.
+func (l *listing) number(limit uint64) uint64 {
+	v, n := binary.Uvarint(l.rest)
+	if n <= 0 || v >= limit {
+		l.fail("a number is missing or not below %d", limit)
+		return 0
+	}
+	l.rest = l.rest[n:]
+	return v
+}
+
+// count reads how many entries follow. Each takes at least a byte.
+func (l *listing) count() int { return int(l.number(uint64(len(l.rest)) + 1)) }
+
+// name reads a name of a file or folder. It must not lead anywhere else.
+func (l *listing) name() string {
+	n := l.number(uint64(len(l.rest)) + 1)
+	if n > uint64(len(l.rest)) {
+		l.fail("a name is cut off")
+		return ""
+	}
+	s := string(l.rest[:n])
+	l.rest = l.rest[n:]
+	if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "/\x00") {
+		l.fail("%q is not the name of a file", s)
+	}
+	return s
+}
+
+// left returns an error for bytes after the end.
+func (l *listing) left() error {
+	if len(l.rest) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d bytes follow its end", len(l.rest))
+}
