@@ -4,7 +4,7 @@ import "context"
 
 // Place is where the ranks of a job meet: an address and a token, or a way to exchange them. Package find makes one from the environment.
 type Place struct {
-	// Addr is host:port of rank 0; "": rank 0 listens on any port and publishes its address.
+	// Addr is host:port of rank 0, or several of them separated by commas, of which one works; "": rank 0 listens on any port and publishes its address.
 	Addr string
 	// Token is the secret that all ranks know. Rank 0 always has one unless Open is true; another rank whose Token is nil gets it from Lookup.
 	Token []byte
@@ -17,6 +17,7 @@ type Place struct {
 
 	// Publish and Lookup are nil if Addr is known. Rank 0 calls Publish once, with the address on which it listens. The other ranks call Lookup, which
 	// waits for that, and call it again if nobody answers at the address: a file may be left over from an earlier run. Each returns when ctx is done.
+	// Both may wait until every rank has called one of them.
 	Publish func(ctx context.Context, addr string, token []byte) error
 	Lookup  func(ctx context.Context) (addr string, token []byte, err error)
 	// Clear removes what Publish has left behind. Rank 0 calls it once all ranks have come, and when they do not. It may be nil.

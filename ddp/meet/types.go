@@ -1,7 +1,6 @@
 package meet
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -44,17 +43,6 @@ type Timeouts struct {
 	Mesh      time.Duration // Connect: connections between all pairs [30 s]
 	Exchange  time.Duration // Exchange: the last rank has come [300 s]
 	End       time.Duration // Close of rank 0: the other ranks have left [30 s]
-}
-
-// Place is where the ranks of a job meet. Package find gets it from the environment.
-type Place struct {
-	Addr  string // host:port of rank 0, or several of them separated by commas, of which one works; "" if rank 0 publishes it
-	Token []byte // secret of the job
-	Open  bool   // no token was given, so only the job id keeps mistakes out: the run says so once
-	How   string // for messages: "MASTER_ADDR=n1 MASTER_PORT=29500 (torchrun)", "PMI-1 of mpirun", "file /shared/x"
-
-	Publish func(ctx context.Context, addr string, token []byte) error       // rank 0, where Addr is ""
-	Lookup  func(ctx context.Context) (addr string, token []byte, err error) // the others, where Addr is ""
 }
 
 // Life is what is known of a rank from its heartbeats, at most two beats old.

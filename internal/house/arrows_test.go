@@ -41,6 +41,7 @@ var arrows = map[string]string{
 	"ddp/simulate":   "ddp/bucket ddp/schedule ddp/comm/link",
 	"ddp/compress":   "npu ddp/bucket ddp/comm ddp/comm/reduce",
 	"ddp/meet/...":   "ddp/meet ddp/meet/... ddp/launch internal/procfs", // rendezvous: knows no collective
+	"ddp/meet/pmix":  "ddp/launch npu/solib",                             // it loads a library
 	"ddp/comm":       "npu",
 	"ddp/comm/...":   "npu npu/... ddp/comm ddp/comm/...",
 	"ddp/comm/tcp":   "npu ddp/comm ddp/comm/... ddp/meet ddp/meet/wire",

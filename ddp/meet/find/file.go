@@ -216,11 +216,21 @@ func parseNote(b []byte) (note, error) {
 			n.token = value
 		}
 	}
-	if _, port, err := net.SplitHostPort(n.addr); err != nil || port == "" {
-		return n, fmt.Errorf("%q is not an address", n.addr)
+	if err := checkAddr(n.addr); err != nil {
+		return n, err
 	}
 	if !bytes.Equal(n.format(), b) {
 		return n, errors.New("it is damaged")
 	}
 	return n, nil
+}
+
+// checkAddr checks what another process says: one or more host:port, separated by commas.
+func checkAddr(list string) error {
+	for a := range strings.SplitSeq(list, ",") {
+		if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
+			return fmt.Errorf("%q is not an address", list)
+		}
+	}
+	return nil
 }

@@ -50,7 +50,7 @@ func New(conn net.Conn) *Client { return &Client{conn: conn, in: bufio.NewReader
 
 // Put stores a value. Keys and values have no spaces.
 func (c *Client) Put(ctx context.Context, key, value string) error {
-	if key == "" || value == "" || len(value) > maxValue || strings.ContainsAny(key+value, " =\n\r\t\x00") {
+	if key == "" || value == "" || len(value) > maxValue || strings.Contains(key, "=") || strings.ContainsAny(key+value, " \n\r\t\x00") {
 		return fmt.Errorf("pmi: cannot store %q under %q", value, key)
 	}
 	if err := c.init(ctx); err != nil {
