@@ -145,6 +145,7 @@ func (d *Decompressor) Close() {
 }
 
 // err is the message of the last call.
+// The library keeps some messages by thread, so the caller has locked its goroutine to one since the call that failed.
 func (d *Decompressor) err() error {
 	return errors.New("turbojpeg: " + strings.TrimSpace(C.GoString(C.tj_error(d.h))))
 }
@@ -171,6 +172,8 @@ func (d *Decompressor) Header(src []byte) (Header, error) {
 	if len(src) == 0 {
 		return Header{}, errors.New("turbojpeg: no data")
 	}
+	runtime.LockOSThread() // see err
+	defer runtime.UnlockOSThread()
 	r := C.tj_read_header(d.h, (*C.uchar)(unsafe.Pointer(&src[0])), C.ulong(len(src)))
 	defer runtime.KeepAlive(d)
 	if r.w <= 0 || r.h <= 0 { // a warning (rc -1) may come with a valid header
@@ -215,6 +218,8 @@ func (d *Decompressor) Decode(src []byte, hdr Header, denom int, dst []byte) (wa
 		return "", fmt.Errorf("turbojpeg: %d bytes of memory for %d x %d pixels of %d bytes", len(dst), w, h, size)
 	}
 	defer runtime.KeepAlive(d)
+	runtime.LockOSThread() // see err
+	defer runtime.UnlockOSThread()
 	run := func(flags C.int) bool {
 		return C.tj_decode(d.h, (*C.uchar)(unsafe.Pointer(&src[0])), C.ulong(len(src)), (*C.uchar)(unsafe.Pointer(&dst[0])),
 			C.int(w), C.int(h), C.int(format), flagAccurateDCT|flagLimitScans|flags) == 0
