@@ -3,7 +3,7 @@
 package reduce
 
 /*
-#cgo CFLAGS: -O3 -std=gnu11 -Wall
+#cgo CFLAGS: -O3 -std=c11 -Wall
 #include "reduce.h"
 #cgo noescape gt_reduce
 #cgo nocallback gt_reduce

@@ -1,8 +1,10 @@
 //go:build cgo && amd64
 
+#include "half.h"
 #include "reduce.h"
 #include <immintrin.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { F32 = 1, BF16, F16, F64, I32, I64, U8, I8, TYPES };
@@ -19,40 +21,6 @@ typedef struct {
 	sum2_fn sum2[TYPES];
 	sum4_fn sum4[TYPES];
 } table;
-
-// The same as half.go, for the remaining elements that do not fill a vector.
-static inline float from_f16(uint16_t v) {
-	uint32_t sign = (uint32_t)(v & 0x8000) << 16, exp = v >> 10 & 31, frac = v & 1023, r;
-	float f;
-	if (exp == 31)
-		r = frac ? sign | 0x7fc00000 | frac << 13 : sign | 0x7f800000;
-	else if (exp == 0) {
-		f = (float)frac * (1.0f / (1 << 24));
-		memcpy(&r, &f, 4);
-		r |= sign;
-	} else
-		r = sign | (exp + 112) << 23 | frac << 13;
-	memcpy(&f, &r, 4);
-	return f;
-}
-
-static inline uint16_t to_f16(float f) {
-	uint32_t b;
-	memcpy(&b, &f, 4);
-	uint16_t sign = b >> 16 & 0x8000;
-	b &= 0x7fffffff;
-	if (b > 0x7f800000)
-		return sign | 0x7e00 | (b >> 13 & 0x3ff);
-	if (b >= 0x477ff000)
-		return sign | 0x7c00;
-	if (b < 0x38800000) {
-		memcpy(&f, &b, 4);
-		f += 0.5f;
-		memcpy(&b, &f, 4);
-		return sign | (uint16_t)(b - 0x3f000000);
-	}
-	return sign | (uint16_t)((b - (112u << 23) + 0xfff + (b >> 13 & 1)) >> 13);
-}
 
 #define SUFFIX _base
 #define ISA "sse2"
@@ -75,14 +43,30 @@ static inline uint16_t to_f16(float f) {
 
 static const table *use;
 
-__attribute__((constructor)) static void choose(void) {
+// The best instruction set of this processor that GOTRAIN_MAX_ISA allows: 0 sse2, 1 avx2, 2 avx512.
+static int best(void) {
 	__builtin_cpu_init();
-	use = &table_base;
+	int isa = 0;
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
-		use = &table_avx2;
-	if (use == &table_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-		__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-		use = &table_avx512;
+		isa = 1;
+	if (isa == 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+		__builtin_cpu_supports("avx512vl"))
+		isa = 2;
+	return isa;
+}
+
+int gt_reduce_limit(int isa) {
+	static const table *const all[] = {&table_base, &table_avx2, &table_avx512};
+	if (isa > best())
+		isa = best();
+	use = all[isa];
+	gt_codec_use(isa);
+	return isa;
+}
+
+__attribute__((constructor)) static void choose(void) {
+	const char *max = getenv("GOTRAIN_MAX_ISA");
+	gt_reduce_limit(max && !strcmp(max, "base") ? 0 : max && !strcmp(max, "avx2") ? 1 : 2);
 }
 
 const char *gt_reduce_isa(void) { return use->isa; }
