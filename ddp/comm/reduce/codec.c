@@ -44,7 +44,8 @@ typedef struct {
 	float residual, fine; // unit of the residual, and the inverse of it in the unit of x
 } step;
 
-static inline step steps(uint32_t most, int feedback, float unit) {
+// back is 1 / unit.
+static inline step steps(uint32_t most, int feedback, float back) {
 	step s = {0};
 	if (most >= 0x7f800000) {
 		s.size = float_of(0x7fc00000);
@@ -56,12 +57,24 @@ static inline step steps(uint32_t most, int feedback, float unit) {
 	s.size = m / 127.0f;
 	s.inv = 127.0f / m;
 	if (feedback) {
-		float p = float_of((bits(s.size / unit) + 0x7fffff) & 0xff800000);
+		float p = float_of((bits(s.size * back) + 0x7fffff) & 0xff800000);
 		p = p < 0x1p-107f ? 0x1p-107f : p > 0x1p126f ? 0x1p126f : p;
 		s.residual = p * 0x1p-15f;
-		s.fine = 1.0f / (s.residual * unit);
+		s.fine = float_of(0x7f000000 - bits(s.residual)) * back; // the inverse of a power of two is exact
 	}
 	return s;
+}
+
+// fused is a * b + c rounded once, as in quantise.go.
+static inline float fused(float a, float b, float c) {
+	double p = (double)a * b, x = c, s = p + x, t = s - p, lost = (p - (s - t)) + (x - t);
+	uint64_t v;
+	memcpy(&v, &s, 8);
+	if (lost != 0 && !(v & 1) && s - s == 0 && lost == lost) {
+		v += (lost > 0) == (s > 0) ? 1 : -1;
+		memcpy(&s, &v, 8);
+	}
+	return (float)s;
 }
 
 #define CAT_(a, b) a##b
@@ -75,10 +88,16 @@ static inline step steps(uint32_t most, int feedback, float unit) {
 #define ldf(p) (*(p))
 #define stf(p, v) (*(p) = (v))
 #define vadd(a, b) ((a) + (b))
-#define vsub(a, b) ((a) - (b))
 #define vmul(a, b) ((a) * (b))
 #define set1(f) (f)
 #define zero() 0
+#define zerof() 0
+#define vfma fused
+#define less(y, k, s) ((float)((double)(y) - (double)(k) * (double)(s)))
+#define TILE 4
+#define H uint32_t
+#define zeroh() 0
+#define mosth mosth_base
 #define cvt(v) _mm_cvtss_si32(_mm_set_ss(v))
 #define cvtf(k) ((float)(k))
 #define imax imax_base
@@ -95,6 +114,11 @@ static inline int32_t imax_base(int32_t m, float v) {
 	int32_t b = bits(v) & 0x7fffffff;
 	return b > m ? b : m;
 }
+static inline uint32_t mosth_base(uint32_t m, const uint16_t *p) {
+	uint32_t a = p[0] & 0x7fff, b = p[1] & 0x7fff;
+	a = a > b ? a : b;
+	return a > m ? a : m;
+}
 static inline void st8_base(int8_t *q, const int32_t *k) {
 	for (int j = 0; j < 32; j++)
 		q[j] = k[j] > 127 ? 127 : k[j] < -128 ? -128 : k[j];
@@ -106,7 +130,7 @@ static inline void st16_base(int16_t *q, const int32_t *k) {
 #include "codec_isa.h"
 
 #pragma GCC push_options
-#pragma GCC target("avx2,f16c")
+#pragma GCC target("avx2,f16c,fma")
 #define NAME(x) CAT(x, _avx2)
 #define V __m256
 #define I __m256i
@@ -114,10 +138,16 @@ static inline void st16_base(int16_t *q, const int32_t *k) {
 #define ldf(p) _mm256_loadu_ps(p)
 #define stf(p, v) _mm256_storeu_ps(p, v)
 #define vadd(a, b) _mm256_add_ps(a, b)
-#define vsub(a, b) _mm256_sub_ps(a, b)
 #define vmul(a, b) _mm256_mul_ps(a, b)
 #define set1(f) _mm256_set1_ps(f)
 #define zero() _mm256_setzero_si256()
+#define zerof() _mm256_setzero_ps()
+#define vfma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define less(y, k, s) _mm256_fnmadd_ps(k, s, y)
+#define TILE 4
+#define H __m256i
+#define zeroh() _mm256_setzero_si256()
+#define mosth(m, p) _mm256_max_epu16(m, _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(p)), _mm256_set1_epi16(0x7fff)))
 #define cvt(v) _mm256_cvtps_epi32(v)
 #define cvtf(k) _mm256_cvtepi32_ps(k)
 #define imax(m, v) _mm256_max_epi32(m, _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7fffffff)))
@@ -146,12 +176,18 @@ static inline void st16_avx2(int16_t *q, const __m256i *k) {
 	_mm256_storeu_si256((__m256i *)(q + 16), _mm256_permute4x64_epi64(_mm256_packs_epi32(k[2], k[3]), 0xd8));
 }
 static inline __m256i bf_avx2(__m256 v) {
-	__m256i b = _mm256_castps_si256(v), high = _mm256_srli_epi32(b, 16), odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-	__m256i r = _mm256_srli_epi32(_mm256_add_epi32(b, _mm256_add_epi32(_mm256_set1_epi32(0x7fff), odd)), 16);
-	__m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-	return _mm256_blendv_epi8(r, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
+	__m256i b = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(b, 16), _mm256_set1_epi32(1));
+	return _mm256_srli_epi32(_mm256_add_epi32(b, _mm256_add_epi32(_mm256_set1_epi32(0x7fff), odd)), 16);
 }
 static inline void stb_avx2(uint16_t *p, __m256 a, __m256 b) {
+	if (__builtin_expect(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q)), 0)) { // a NaN: rounding would carry into its sign
+		float each[16];
+		_mm256_storeu_ps(each, a);
+		_mm256_storeu_ps(each + 8, b);
+		for (int i = 0; i < 16; i++)
+			p[i] = to_bf16(each[i]);
+		return;
+	}
 	_mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(_mm256_packus_epi32(bf_avx2(a), bf_avx2(b)), 0xd8));
 }
 #include "codec_isa.h"
@@ -166,10 +202,16 @@ static inline void stb_avx2(uint16_t *p, __m256 a, __m256 b) {
 #define ldf(p) _mm512_loadu_ps(p)
 #define stf(p, v) _mm512_storeu_ps(p, v)
 #define vadd(a, b) _mm512_add_ps(a, b)
-#define vsub(a, b) _mm512_sub_ps(a, b)
 #define vmul(a, b) _mm512_mul_ps(a, b)
 #define set1(f) _mm512_set1_ps(f)
 #define zero() _mm512_setzero_si512()
+#define zerof() _mm512_setzero_ps()
+#define vfma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define less(y, k, s) _mm512_fnmadd_ps(k, s, y)
+#define TILE 4
+#define H __m512i
+#define zeroh() _mm512_setzero_si512()
+#define mosth(m, p) _mm512_max_epu16(m, _mm512_and_si512(_mm512_loadu_si512((const void *)(p)), _mm512_set1_epi16(0x7fff)))
 #define cvt(v) _mm512_cvtps_epi32(v)
 #define cvtf(k) _mm512_cvtepi32_ps(k)
 #define imax(m, v) _mm512_max_epi32(m, _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7fffffff)))
@@ -190,15 +232,21 @@ static inline void st16_avx512(int16_t *q, const __m512i *k) {
 	_mm256_storeu_si256((__m256i *)q, _mm512_cvtsepi32_epi16(k[0]));
 	_mm256_storeu_si256((__m256i *)(q + 16), _mm512_cvtsepi32_epi16(k[1]));
 }
-static inline __m256i bf_avx512(__m512 v) {
-	__m512i b = _mm512_castps_si512(v), high = _mm512_srli_epi32(b, 16), odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
-	__m512i r = _mm512_srli_epi32(_mm512_add_epi32(b, _mm512_add_epi32(_mm512_set1_epi32(0x7fff), odd)), 16);
-	r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), high, _mm512_set1_epi32(0x40));
-	return _mm512_cvtepi32_epi16(r);
+static inline __m512i bf_avx512(__m512 v) {
+	__m512i b = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1));
+	return _mm512_srli_epi32(_mm512_add_epi32(b, _mm512_add_epi32(_mm512_set1_epi32(0x7fff), odd)), 16);
 }
 static inline void stb_avx512(uint16_t *p, __m512 a, __m512 b) {
-	_mm256_storeu_si256((__m256i *)p, bf_avx512(a));
-	_mm256_storeu_si256((__m256i *)(p + 16), bf_avx512(b));
+	if (__builtin_expect(_mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q), 0)) {
+		float each[32];
+		_mm512_storeu_ps(each, a);
+		_mm512_storeu_ps(each + 16, b);
+		for (int i = 0; i < 32; i++)
+			p[i] = to_bf16(each[i]);
+		return;
+	}
+	__m512i r = _mm512_packus_epi32(bf_avx512(a), bf_avx512(b));
+	_mm512_storeu_si512((void *)p, _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), r));
 }
 #include "codec_isa.h"
 #pragma GCC pop_options

@@ -1,32 +1,37 @@
 // Included once per instruction set, after the vector operations of it; see quantise.go for what the functions compute. Products and sums are
-// rounded separately (no fused multiply-add), as in Go.
+// rounded as there: once where it says fused, else separately.
 
 #define UNIT 32
 #define NV (UNIT / LANES)
 
-// One unit of x, with its residual added.
-#define LOAD(j) (feedback ? vadd(ldf(x + i + (j) * LANES), vmul(ld16(old + i + (j) * LANES), f)) : ldf(x + i + (j) * LANES))
+// The values to round: x with its residual added. They are kept in y where there is room, else computed twice.
+#define SUM(j) vfma(ld16(old + i + (j) * LANES), f, ldf(x + i + (j) * LANES))
 
-static inline __attribute__((always_inline)) uint32_t NAME(most)(const int feedback, size_t n, const float *x, const int16_t *old, V f) {
+static inline __attribute__((always_inline)) uint32_t NAME(most)(const int feedback, size_t n, float *y, const float *x, const int16_t *old, V f) {
 	I m0 = zero(), m1 = zero();
 	for (size_t i = 0; i < n; i += UNIT)
 		for (int j = 0; j < NV; j += 2) {
-			m0 = imax(m0, LOAD(j));
-			m1 = imax(m1, LOAD(j + 1));
+			V a = feedback ? SUM(j) : ldf(x + i + j * LANES), b = feedback ? SUM(j + 1) : ldf(x + i + (j + 1) * LANES);
+			if (feedback && y) {
+				stf(y + i + j * LANES, a);
+				stf(y + i + (j + 1) * LANES, b);
+			}
+			m0 = imax(m0, a);
+			m1 = imax(m1, b);
 		}
 	return hmax(m0, m1);
 }
 
 static inline __attribute__((always_inline)) void NAME(round)(
-	const int feedback, size_t n, int8_t *q, const float *x, const int16_t *old, V f, int16_t *neu, step s) {
+	const int feedback, size_t n, int8_t *q, const float *y, const float *x, const int16_t *old, V f, int16_t *neu, step s) {
 	V inv = set1(s.inv), size = set1(s.size), fine = set1(s.fine);
 	for (size_t i = 0; i < n; i += UNIT) {
 		I k[NV], r[NV];
 		for (int j = 0; j < NV; j++) {
-			V y = LOAD(j);
-			k[j] = cvt(vmul(y, inv));
+			V v = !feedback ? ldf(x + i + j * LANES) : y ? ldf(y + i + j * LANES) : SUM(j);
+			k[j] = cvt(vmul(v, inv));
 			if (feedback)
-				r[j] = cvt(vmul(vsub(y, vmul(cvtf(k[j]), size)), fine));
+				r[j] = cvt(vmul(less(v, cvtf(k[j]), size), fine));
 		}
 		st8(q + i, k);
 		if (feedback)
@@ -34,41 +39,85 @@ static inline __attribute__((always_inline)) void NAME(round)(
 	}
 }
 
-static inline __attribute__((always_inline)) int NAME(quantise)(const int feedback, size_t n, size_t block, int8_t *q, float *scale, const float *x,
-	const int16_t *old, const float *oldscale, int16_t *neu, float *newscale, float unit) {
+// Sizes of steps are found for several blocks before the values are rounded, so that the divisions of one wait for nothing.
+#define KEEP 1024
+#define AHEAD 16
+
+static inline __attribute__((always_inline)) int NAME(group)(const int feedback, size_t n, size_t block, float *y, int8_t *q, float *scale,
+	const float *x, const int16_t *old, const float *oldscale, int16_t *neu, float *newscale, float unit) {
+	step s[AHEAD];
+	float back = 1.0f / unit;
 	int finite = 1;
-	for (size_t b = 0; b * block < n; b++, x += block, q += block, old += feedback ? block : 0, neu += feedback ? block : 0) {
-		size_t len = n - b * block < block ? n - b * block : block, even = len & ~(size_t)(UNIT - 1), rest = len - even;
+	size_t blocks = n / block;
+	for (size_t b = 0; b < blocks; b++) {
+		size_t at = b * block;
 		V f = set1(feedback ? oldscale[b] * unit : 0);
-		float xr[UNIT] = {0};
-		int16_t or[UNIT] = {0}, nr[UNIT];
-		int8_t qr[UNIT];
-		uint32_t m = NAME(most)(feedback, even, x, old, f), m2 = 0;
-		if (rest) {
-			memcpy(xr, x + even, rest * 4);
-			if (feedback)
-				memcpy(or, old + even, rest * 2);
-			m2 = NAME(most)(feedback, UNIT, xr, or, f);
-		}
-		step s = steps(m > m2 ? m : m2, feedback, unit);
-		scale[b] = s.size;
+		s[b] = steps(NAME(most)(feedback, block, y ? y + at : 0, x + at, feedback ? old + at : 0, f), feedback, back);
+	}
+	for (size_t b = 0; b < blocks; b++) {
+		size_t at = b * block;
+		V f = set1(feedback ? oldscale[b] * unit : 0);
+		scale[b] = s[b].size;
 		if (feedback)
-			newscale[b] = s.residual;
-		if (!s.inv) { // not finite, or nothing
-			finite &= s.size == 0;
-			memset(q, 0, len);
+			newscale[b] = s[b].residual;
+		if (s[b].inv)
+			NAME(round)(feedback, block, q + at, y ? y + at : 0, x + at, feedback ? old + at : 0, f, feedback ? neu + at : 0, s[b]);
+		else { // not finite, or nothing
+			finite &= s[b].size == 0;
+			memset(q + at, 0, block);
 			if (feedback)
-				memset(neu, 0, len * 2);
-			continue;
-		}
-		NAME(round)(feedback, even, q, x, old, f, neu, s);
-		if (rest) {
-			NAME(round)(feedback, UNIT, qr, xr, or, f, nr, s);
-			memcpy(q + even, qr, rest);
-			if (feedback)
-				memcpy(neu + even, nr, rest * 2);
+				memset(neu + at, 0, block * 2);
 		}
 	}
+	return finite;
+}
+
+static inline __attribute__((always_inline)) int NAME(quantise)(const int feedback, size_t n, size_t block, int8_t *q, float *scale, const float *x,
+	const int16_t *old, const float *oldscale, int16_t *neu, float *newscale, float unit) {
+	float y[KEEP] __attribute__((aligned(64)));
+	size_t all = n / block, each = block < KEEP ? KEEP / block : 1, b = 0, rest = n % block;
+	if (each > AHEAD)
+		each = AHEAD;
+	int finite = 1;
+	for (; b < all; b += each) {
+		size_t at = b * block, len = (all - b < each ? all - b : each) * block;
+		if (feedback && block <= KEEP)
+			finite &= NAME(group)(1, len, block, y, q + at, scale + b, x + at, old + at, oldscale + b, neu + at, newscale + b, unit);
+		else if (feedback)
+			finite &= NAME(group)(1, len, block, 0, q + at, scale + b, x + at, old + at, oldscale + b, neu + at, newscale + b, unit);
+		else
+			finite &= NAME(group)(0, len, block, 0, q + at, scale + b, x + at, 0, 0, 0, 0, unit);
+	}
+	if (!rest)
+		return finite;
+	// The last block is short: whole units of it, and a padded one.
+	size_t even = rest & ~(size_t)(UNIT - 1), odd = rest - even;
+	x += n - rest, q += n - rest, scale += all;
+	if (feedback)
+		old += n - rest, neu += n - rest, oldscale += all, newscale += all;
+	float xr[UNIT] = {0};
+	int16_t oldr[UNIT] = {0}, newr[UNIT];
+	int8_t qr[UNIT];
+	memcpy(xr, x + even, odd * 4);
+	if (feedback)
+		memcpy(oldr, old + even, odd * 2);
+	V f = set1(feedback ? *oldscale * unit : 0);
+	uint32_t m = NAME(most)(feedback, even, 0, x, old, f), m2 = NAME(most)(feedback, UNIT, 0, xr, oldr, f);
+	step s = steps(m > m2 ? m : m2, feedback, 1.0f / unit);
+	*scale = s.size;
+	if (feedback)
+		*newscale = s.residual;
+	if (!s.inv) {
+		memset(q, 0, rest);
+		if (feedback)
+			memset(neu, 0, rest * 2);
+		return finite & (s.size == 0);
+	}
+	NAME(round)(feedback, even, q, 0, x, old, f, neu, s);
+	NAME(round)(feedback, UNIT, qr, 0, xr, oldr, f, newr, s);
+	memcpy(q + even, qr, odd);
+	if (feedback)
+		memcpy(neu + even, newr, odd * 2);
 	return finite;
 }
 
@@ -95,23 +144,41 @@ static int NAME(decode)(size_t n, size_t block, float *dst, const int8_t *q, con
 	return finite;
 }
 
-// RANKS is a constant where the loop over ranks shall be unrolled.
+// tile adds m vectors from i on.
+static inline __attribute__((always_inline)) void NAME(tile)(
+	const int m, size_t i, float *dst, const int8_t *q, const char *scale, size_t stride, const int ranks, int own) {
+	V a[8];
+#pragma GCC unroll 8
+	for (int j = 0; j < m; j++)
+		a[j] = zerof();
+#pragma GCC unroll 4
+	for (int r = 0; r < ranks; r++) {
+		V s = r == own ? zerof() : set1(*(const float *)(scale + r * stride));
+		const int8_t *p = q + r * stride + i;
+#pragma GCC unroll 8
+		for (int j = 0; j < m; j++) {
+			V v = r == own ? ldf(dst + i + j * LANES) : vmul(ld8(p + j * LANES), s);
+			a[j] = r ? vadd(a[j], v) : v;
+		}
+	}
+#pragma GCC unroll 8
+	for (int j = 0; j < m; j++)
+		stf(dst + i + j * LANES, a[j]);
+}
+
 static inline __attribute__((always_inline)) void NAME(sums)(
-	size_t n, size_t block, float *dst, const int8_t *q, const float *scale, size_t stride, const int ranks, const int own) {
+	size_t n, size_t block, float *dst, const int8_t *q, const float *scale, size_t stride, const int ranks, int own) {
 	for (size_t from = 0, b = 0; from < n; from += block, b++) {
 		size_t to = from + block < n ? from + block : n, i = from;
-		for (; i + LANES <= to; i += LANES) {
-			V a = set1(0), o = ldf(dst + i);
-			for (int r = 0; r < ranks; r++) {
-				V v = r == own ? o : vmul(ld8(q + r * stride + i), set1(((const float *)((const char *)scale + r * stride))[b]));
-				a = r ? vadd(a, v) : v;
-			}
-			stf(dst + i, a);
-		}
+		const char *s = (const char *)(scale + b);
+		for (; i + TILE * LANES <= to; i += TILE * LANES)
+			NAME(tile)(TILE, i, dst, q, s, stride, ranks, own);
+		for (; i + LANES <= to; i += LANES)
+			NAME(tile)(1, i, dst, q, s, stride, ranks, own);
 		for (; i < to; i++) {
 			float a = 0;
 			for (int r = 0; r < ranks; r++) {
-				float v = r == own ? dst[i] : (float)q[r * stride + i] * ((const float *)((const char *)scale + r * stride))[b];
+				float v = r == own ? dst[i] : (float)q[r * stride + i] * *(const float *)(s + r * stride);
 				a = r ? a + v : v;
 			}
 			dst[i] = a;
@@ -120,21 +187,25 @@ static inline __attribute__((always_inline)) void NAME(sums)(
 }
 
 static void NAME(sum)(size_t n, size_t block, float *dst, const int8_t *q, const float *scale, size_t stride, int ranks, int own) {
-	if (ranks == 2 && own == 0)
-		NAME(sums)(n, block, dst, q, scale, stride, 2, 0);
-	else if (ranks == 2 && own == 1)
-		NAME(sums)(n, block, dst, q, scale, stride, 2, 1);
-	else
-		NAME(sums)(n, block, dst, q, scale, stride, ranks, own);
+#define FEW(r, o)                                                                                                      \
+	if (ranks == r && own == o) {                                                                                      \
+		NAME(sums)(n, block, dst, q, scale, stride, r, o);                                                             \
+		return;                                                                                                        \
+	}
+	FEW(2, 0) FEW(2, 1) FEW(3, 0) FEW(3, 1) FEW(3, 2) FEW(4, 0) FEW(4, 1) FEW(4, 2) FEW(4, 3)
+#undef FEW
+	NAME(sums)(n, block, dst, q, scale, stride, ranks, own);
 }
 
 static void NAME(narrow)(int bf, size_t n, uint16_t *dst, const float *src, float by) {
 	size_t i = 0;
 	V s = set1(by);
-	if (bf)
-		for (; i + 2 * LANES <= n; i += 2 * LANES) {
+	if (bf && by == 1)
+		for (; i + 2 * LANES <= n; i += 2 * LANES)
+			stb(dst + i, ldf(src + i), ldf(src + i + LANES));
+	else if (bf)
+		for (; i + 2 * LANES <= n; i += 2 * LANES)
 			stb(dst + i, vmul(ldf(src + i), s), vmul(ldf(src + i + LANES), s));
-		}
 	else
 		for (; i + 2 * LANES <= n; i += 2 * LANES) {
 			sth(dst + i, vmul(ldf(src + i), s));
@@ -147,27 +218,35 @@ static void NAME(narrow)(int bf, size_t n, uint16_t *dst, const float *src, floa
 static int NAME(widen)(int bf, size_t n, float *dst, const uint16_t *src, float by) {
 	size_t i = 0;
 	V s = set1(by);
-	I m = zero(), m1 = zero();
-	for (; i + 2 * LANES <= n; i += 2 * LANES) {
-		V a = bf ? ldb(src + i) : ldh(src + i), b = bf ? ldb(src + i + LANES) : ldh(src + i + LANES);
-		m = imax(m, a);
-		m1 = imax(m1, b);
-		stf(dst + i, vmul(a, s));
-		stf(dst + i + LANES, vmul(b, s));
-	}
-	uint32_t top = hmax(m, m1);
+	H m = zeroh();
+	if (bf)
+		for (; i + 2 * LANES <= n; i += 2 * LANES) {
+			m = mosth(m, src + i);
+			stf(dst + i, vmul(ldb(src + i), s));
+			stf(dst + i + LANES, vmul(ldb(src + i + LANES), s));
+		}
+	else
+		for (; i + 2 * LANES <= n; i += 2 * LANES) {
+			m = mosth(m, src + i);
+			stf(dst + i, vmul(ldh(src + i), s));
+			stf(dst + i + LANES, vmul(ldh(src + i + LANES), s));
+		}
+	uint16_t each[sizeof(H) / 2], top = 0;
+	memcpy(each, &m, sizeof m);
+	for (size_t j = 0; j < sizeof(H) / 2; j++)
+		top = each[j] > top ? each[j] : top;
 	for (; i < n; i++) {
-		float f = bf ? from_bf16(src[i]) : from_f16(src[i]);
-		uint32_t v = bits(f) & 0x7fffffff;
-		top = v > top ? v : top;
-		dst[i] = f * by;
+		top = (src[i] & 0x7fff) > top ? src[i] & 0x7fff : top;
+		dst[i] = (bf ? from_bf16(src[i]) : from_f16(src[i])) * by;
 	}
-	return top < 0x7f800000;
+	return top < (bf ? 0x7f80 : 0x7c00);
 }
 
 static const codec NAME(codec) = {NAME(encode), NAME(decode), NAME(sum), NAME(narrow), NAME(widen)};
 
-#undef LOAD
+#undef SUM
+#undef KEEP
+#undef AHEAD
 #undef UNIT
 #undef NV
 #undef NAME
@@ -177,7 +256,6 @@ static const codec NAME(codec) = {NAME(encode), NAME(decode), NAME(sum), NAME(na
 #undef ldf
 #undef stf
 #undef vadd
-#undef vsub
 #undef vmul
 #undef set1
 #undef zero
@@ -193,3 +271,10 @@ static const codec NAME(codec) = {NAME(encode), NAME(decode), NAME(sum), NAME(na
 #undef sth
 #undef ldb
 #undef stb
+#undef less
+#undef vfma
+#undef H
+#undef zeroh
+#undef zerof
+#undef mosth
+#undef TILE

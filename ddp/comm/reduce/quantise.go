@@ -19,7 +19,7 @@ type Feedback struct {
 // scale NaN and values 0, and the result is false. A block below 2^-100 becomes 0.
 //
 // With f, the residual is added to x before, and f.New receives what is lost now: the values decoded and the new residual make up x and the old
-// residual, except for 2^-15 of a step. q and the slices of f are as long as x, those of scales have an element for each block.
+// residual, except for 2^-14 of a step. q and the slices of f are as long as x, those of scales have an element for each block.
 func Quantise(block int, q []int8, scale, x []float32, f *Feedback) (finite bool) {
 	n, blocks := len(x), Blocks(len(x), block)
 	if len(q) != n || len(scale) != blocks {
@@ -76,8 +76,8 @@ type step struct {
 	residual, fine float32 // unit of the residual, and the inverse of it in the unit of x
 }
 
-// steps takes the bits of the largest magnitude.
-func steps(most uint32, feedback bool, unit float32) (s step) {
+// steps takes the bits of the largest magnitude, and 1 / Unit.
+func steps(most uint32, feedback bool, back float32) (s step) {
 	if most >= 0x7f800000 {
 		s.size = math.Float32frombits(0x7fc00000)
 		return s
@@ -88,10 +88,10 @@ func steps(most uint32, feedback bool, unit float32) (s step) {
 	}
 	s.size, s.inv = m/127, 127/m
 	if feedback {
-		p := math.Float32frombits((math.Float32bits(s.size/unit) + 0x7fffff) & 0xff800000) // the next power of two
+		p := math.Float32frombits((math.Float32bits(s.size*back) + 0x7fffff) & 0xff800000) // the next power of two
 		p = min(max(p, 0x1p-107), 0x1p126)
 		s.residual = p * 0x1p-15
-		s.fine = 1 / float32(s.residual*unit)
+		s.fine = math.Float32frombits(0x7f000000-math.Float32bits(s.residual)) * back // the inverse of a power of two is exact
 	}
 	return s
 }
@@ -105,18 +105,17 @@ func plainQuantise(block int, q []int8, scale, x []float32, f *Feedback) bool {
 			if f == nil {
 				return x[i]
 			}
-			lost := float32(float32(f.Old[i]) * float32(f.OldScale[b]*f.Unit))
-			return x[i] + lost
+			return fused(float32(f.Old[i]), float32(f.OldScale[b]*f.Unit), x[i])
 		}
 		var most uint32
 		for i := from; i < to; i++ {
 			most = max(most, math.Float32bits(at(i))&0x7fffffff)
 		}
-		var u float32
+		var back float32
 		if f != nil {
-			u = f.Unit
+			back = 1 / f.Unit
 		}
-		s := steps(most, f != nil, u)
+		s := steps(most, f != nil, back)
 		scale[b] = s.size
 		finite = finite && s.size == s.size
 		if f != nil {
@@ -127,8 +126,7 @@ func plainQuantise(block int, q []int8, scale, x []float32, f *Feedback) bool {
 			if s.inv != 0 {
 				y := at(i)
 				k = nearest(float32(y * s.inv))
-				back := float32(float32(k) * s.size)
-				lost := float32(y - back)
+				lost := float32(float64(y) - float64(k)*float64(s.size)) // exact but for the last rounding: a fused multiply-add
 				r = nearest(float32(lost * s.fine))
 			}
 			q[i] = int8(min(max(k, -128), 127))
@@ -138,6 +136,24 @@ func plainQuantise(block int, q []int8, scale, x []float32, f *Feedback) bool {
 		}
 	}
 	return finite
+}
+
+// fused is a × b + c rounded once. The product is exact in float64; the sum is rounded to odd there, so that rounding again to float32 gives the same as
+// rounding once (S. Boldo and G. Melquiond, 2008).
+func fused(a, b, c float32) float32 {
+	p, x := float64(a)*float64(b), float64(c)
+	s := p + x
+	t := s - p
+	lost := (p - (s - t)) + (x - t) // what the sum has lost, exactly
+	if bits := math.Float64bits(s); lost != 0 && bits&1 == 0 && !math.IsInf(s, 0) && lost == lost {
+		if (lost > 0) == (s > 0) {
+			bits++
+		} else {
+			bits--
+		}
+		s = math.Float64frombits(bits)
+	}
+	return float32(s)
 }
 
 // nearest rounds ties to even; what does not fit becomes the smallest number, as processors do.

@@ -47,7 +47,7 @@ static const table *use;
 static int best(void) {
 	__builtin_cpu_init();
 	int isa = 0;
-	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("fma"))
 		isa = 1;
 	if (isa == 1 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
 		__builtin_cpu_supports("avx512vl"))
