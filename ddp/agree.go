@@ -75,8 +75,11 @@ func (e *Engine) Vote(ctx context.Context, v Vote) (Verdict, error) {
 	step := s.number
 	e.mu.Unlock()
 	out, err := e.poll(ctx, step, v)
-	if err == nil && len(e.bkts) > 0 {
-		e.voted <- struct{}{} // buffered; the issuer receives it before the first bucket
+	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		s.run.Open()
+		e.advance()
 	}
 	return out, err
 }

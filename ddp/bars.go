@@ -24,14 +24,14 @@ func (b *bars) draw(f inFlight, emit func(Span)) {
 		return
 	}
 	span := func(what string, begin, end time.Duration) {
-		emit(Span{What: what, Step: f.step, Bucket: f.k, Begin: origin.Add(begin), End: origin.Add(end)})
+		emit(Span{What: what, Step: f.step, Bucket: f.it.Bucket, Begin: origin.Add(begin), End: origin.Add(end)})
 	}
 	span("transfer", begin, end)
-	if f.ready == nil {
+	if f.event == nil {
 		b.known = false
 		return
 	}
-	ready := f.ready.At()
+	ready := f.event.At()
 	if b.known && b.step == f.step && ready >= b.ready {
 		span("compute", b.ready, ready)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gotrain/gotrain/ddp/schedule"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -30,11 +31,14 @@ func TestBars(t *testing.T) {
 	var got []Span
 	var b bars
 	emit := func(s Span) { got = append(got, s) }
+	at := func(step int64, k int, ev npu.Event) ready {
+		return ready{it: schedule.Item{Bucket: k}, step: step, event: ev}
+	}
 	s := func(d int) time.Duration { return time.Duration(d) * time.Second }
-	b.draw(inFlight{k: 0, step: 7, handle: timedHandle{s(11), s(14)}, ready: reached{at: s(10)}}, emit)
-	b.draw(inFlight{k: 1, step: 7, handle: timedHandle{s(14), s(15)}, ready: reached{at: s(13)}}, emit)
-	b.draw(inFlight{k: 0, step: 8, handle: timedHandle{s(21), s(24)}, ready: reached{at: s(20)}}, emit)
-	b.draw(inFlight{k: 1, step: 8, handle: timedHandle{}}, emit) // not on the device
+	b.draw(inFlight{ready: at(7, 0, reached{at: s(10)}), handle: timedHandle{s(11), s(14)}}, emit)
+	b.draw(inFlight{ready: at(7, 1, reached{at: s(13)}), handle: timedHandle{s(14), s(15)}}, emit)
+	b.draw(inFlight{ready: at(8, 0, reached{at: s(20)}), handle: timedHandle{s(21), s(24)}}, emit)
+	b.draw(inFlight{ready: at(8, 1, nil), handle: timedHandle{}}, emit) // not on the device
 	want := []Span{
 		{What: "transfer", Step: 7, Bucket: 0, Begin: time.Unix(1011, 0), End: time.Unix(1014, 0)},
 		{What: "transfer", Step: 7, Bucket: 1, Begin: time.Unix(1014, 0), End: time.Unix(1015, 0)},

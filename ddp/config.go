@@ -57,12 +57,13 @@ type Config struct {
 
 // Span is a stretch of time for a trace.
 type Span struct {
-	// What is "ready" (a bucket is full; no length), "event" (the host waits for the device), "reduce" (issue to completion), "callback", "wait" (Wait
-	// blocked). Two are times of the device, where the transport tells them (comm.Timed): "compute" (from the completion of the gradients of the bucket
+	// What is "ready" (a bucket is full; no length), "event" (the host waits for the device), "reduce" (issue to completion of a collective), "encode" and
+	// "decode" (the codec's work before and after collectives), "callback", "wait" (Wait blocked). Two are times of the device, where the transport tells them (comm.Timed): "compute" (from the completion of the gradients of the bucket
 	// before to that of this one) and "transfer" (the reduction itself).
 	What   string
 	Step   int64
 	Bucket int // -1 for "wait"
+	Phase  int // of a codec; 0 without one
 	Begin  time.Time
 	End    time.Time
 }
@@ -91,6 +92,14 @@ func (c *Config) fill() error {
 		c.LongWork = time.Hour
 	}
 	return nil
+}
+
+// codec describes what encodes gradients, for the comparison of ranks.
+func (c *Config) codec() string {
+	if c.Codec == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s from step %d", c.Codec.Name(), c.CodecFrom)
 }
 
 // Cut plans the buckets as New does, for a number of ranks. It does not need Comm.

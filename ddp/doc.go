@@ -34,12 +34,17 @@
 // # Note [order of reduction]
 //
 // Ranks must issue collectives in the same order. Buckets are therefore reduced in plan order, regardless of the order of the Ready calls: a bucket
-// that is full early waits for those before it. Agree, Broadcast and CheckState fail while buckets are in flight.
+// that is full early waits for those before it. Sub-package schedule decides this order, also for codecs with several collectives per bucket. Agree, Broadcast and CheckState fail while buckets are in flight.
+//
+// # Codecs
+//
+// Config.Codec makes gradients smaller on the wire. After Wait, Settle tells it whether the step was applied: what it keeps from step to step (residuals)
+// is committed, or dropped with a skipped step. A scaled loss is announced by LossScale.
 //
 // # Threads
 //
-// Ready, ReadyBucket and Begin never block. An engine has two goroutines: one waits for device events (unless the transport does) and issues collectives,
-// one waits for completion. OnBucket is called from one of them. The compute thread is not involved. Begin, Wait and Agree belong to one goroutine; Ready
+// Ready, ReadyBucket and Begin never block. An engine has two goroutines, and two more for each further group of a codec: one waits for device events (unless
+// the transport does), encodes and issues collectives, one waits for completion and decodes. OnBucket is called from one of them. The compute thread is not involved. Begin, Wait and Agree belong to one goroutine; Ready
 // and ReadyBucket may be called from any, but before Wait.
 //
 // # Errors

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/schedule"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -27,15 +29,23 @@ type Engine struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	issue  chan ready    // full buckets, in plan order
-	flight chan inFlight // issued buckets, in plan order
+	lanes  []*lane       // by group of package schedule; the first is comm
 	landed chan struct{} // one token: all buckets of the step landed
-	voted  chan struct{} // one token: the step was voted on
 	broken chan struct{} // closed with err
+
+	codec  Codec         // nil: none
+	device DeviceCodec   // codec, if the device does its work
+	plain  *schedule.Run // of steps without the codec
+	coded  *schedule.Run // of steps with it; nil if there is none
+
+	leave   chan struct{} // closed by Abandon
+	leaving sync.Once
+	loose   atomic.Bool // Note [memory in use]
 
 	mu    sync.Mutex
 	err   error // first error, or ErrClosed
 	step  step
+	scale float64 // of the loss
 	stats StepStats
 }
 
@@ -56,27 +66,29 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, comm: cfg.Comm, ctl: cfg.Control, plan: plan}
+	e := &Engine{cfg: cfg, comm: cfg.Comm, ctl: cfg.Control, plan: plan, scale: 1}
 	if err := e.same(ctx); err != nil {
 		return nil, err
 	}
 	if err := e.alloc(); err != nil {
 		return nil, err
 	}
-	if err := e.touch(ctx); err != nil {
-		e.mem.Free()
-		return nil, err
+	e.broken, e.leave = make(chan struct{}), make(chan struct{})
+	err = e.encode(ctx)
+	if err == nil {
+		err = e.touch(ctx)
 	}
-	n := len(plan.Buckets)
+	if err != nil {
+		return nil, errors.Join(err, e.undo())
+	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.issue = make(chan ready, n)
-	e.flight = make(chan inFlight, n)
-	e.landed, e.voted = make(chan struct{}, 1), make(chan struct{}, 1)
-	e.broken = make(chan struct{})
+	e.landed = make(chan struct{}, 1)
 	e.step.init(plan)
-	e.wg.Add(2)
-	go e.issuer()
-	go e.completer()
+	e.wg.Add(2 * len(e.lanes))
+	for _, l := range e.lanes {
+		go e.issuer(l)
+		go e.completer(l)
+	}
 	return e, nil
 }
 
@@ -89,7 +101,7 @@ func (e *Engine) same(ctx context.Context) error {
 	for i := range e.plan.Params {
 		items = append(items, comm.Item{Name: fmt.Sprintf("parameter %d", i), Text: e.plan.Describe(i)})
 	}
-	items = append(items, comm.Item{Name: "plan", Text: e.plan.Fingerprint()})
+	items = append(items, comm.Item{Name: "plan", Text: e.plan.Fingerprint()}, comm.Item{Name: "codec", Text: e.cfg.codec()})
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
 	err := comm.Consensus(ctx, e.ctl, "what is trained", items)
@@ -123,18 +135,6 @@ func (e *Engine) alloc() (err error) {
 		e.bkts = append(e.bkts, Bucket{Bucket: b, Title: e.plan.Title(k), Mem: comm.Mem{Ptr: at, Elems: b.Elems, DType: b.DType}})
 		for _, pl := range b.Places {
 			e.grads[pl.Param] = comm.Mem{Ptr: at.At(pl.Offset), Elems: e.plan.Params[pl.Param].Elems, DType: b.DType}
-		}
-	}
-	return nil
-}
-
-// touch reduces the zeros in gradient memory once, as steps will, so that the transport sets up its connections and mappings now.
-func (e *Engine) touch(ctx context.Context) error {
-	ctx, cancel := e.deadline(ctx)
-	defer cancel()
-	for _, b := range e.bkts {
-		if err := comm.Wait(ctx)(e.comm.AllReduce(ctx, b.Mem, comm.Sum)); err != nil {
-			return fmt.Errorf("ddp: rank %d: before the first step: bucket of %s: %w", e.comm.Rank(), b.Title, err)
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func (e *Engine) Control() comm.Communicator { return e.ctl }
 // Zero clears all gradients. Call it before the first gradient of a step is ready, when the device is idle.
 func (e *Engine) Zero(ctx context.Context) error {
 	e.mu.Lock()
-	err, busy := e.err, e.step.open && e.step.issued > 0
+	err, busy := e.err, e.step.open && e.step.filled > 0
 	e.mu.Unlock()
 	switch {
 	case err != nil:
@@ -200,94 +200,14 @@ func (e *Engine) Zero(ctx context.Context) error {
 	return nil
 }
 
-// Err returns the error that broke the engine, or nil.
-func (e *Engine) Err() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err
-}
-
-// fail breaks the engine and notifies the peers.
-func (e *Engine) fail(err error) {
-	if e.end(err) {
-		e.abort(err)
-	}
-}
-
-// abort breaks both communicators.
-func (e *Engine) abort(err error) {
-	e.comm.Abort(err)
-	if e.ctl != e.comm {
-		e.ctl.Abort(err)
-	}
-}
-
-// end breaks the engine with an error that the peers detect by themselves. It reports whether this was the first error.
-func (e *Engine) end(err error) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err != nil {
-		return false
-	}
-	e.err = err
-	close(e.broken)
-	return true
-}
-
-// Close stops the engine's goroutines and frees gradient memory, which nothing may use any more: synchronise the device before. An unfinished step
-// is abandoned, and the peers are notified. The communicator stays open. Idempotent.
-func (e *Engine) Close() error {
-	if !e.halt() {
-		return nil
-	}
-	return errors.Join(e.look.close(), e.mem.Free())
-}
-
-// Abandon is Close for a device that cannot be stopped: gradient memory stays until the process ends, even after Close of the communicator.
-func (e *Engine) Abandon() error {
-	if k, ok := e.mem.(keeper); ok {
-		k.Keep()
-	}
-	e.halt()
-	return nil
-}
-
-// keeper is memory that can be kept although its owner would free it.
-type keeper interface{ Keep() }
-
-// halt stops the goroutines; it returns false if they were already stopped.
-func (e *Engine) halt() bool {
-	e.mu.Lock()
-	if e.err == ErrClosed {
-		e.mu.Unlock()
-		e.wg.Wait()
-		return false
-	}
-	busy := e.err == nil && e.step.issued > e.step.done
-	if e.err == nil {
-		close(e.broken)
-	}
-	e.err = ErrClosed
-	e.mu.Unlock()
-	if busy {
-		e.abort(fmt.Errorf("ddp: rank %d closed its engine in the middle of a step", e.comm.Rank()))
-	}
-	e.cancel()
-	e.wg.Wait()
-	return true
-}
-
 // deadline returns the context of one collective.
 func (e *Engine) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return comm.Patient(ctx, e.cfg.Timeout, e.cfg.LongWork)
 }
 
 // trace must not be called with mu held: the callback may call the engine.
-func (e *Engine) trace(what string, step int64, k int, begin time.Time) {
+func (e *Engine) trace(what string, r ready, begin time.Time) {
 	if e.cfg.Trace != nil {
-		e.cfg.Trace(Span{What: what, Step: step, Bucket: k, Begin: begin, End: time.Now()})
+		e.cfg.Trace(Span{What: what, Step: r.step, Bucket: r.it.Bucket, Phase: r.it.Phase, Begin: begin, End: time.Now()})
 	}
 }
-
-// Broken is closed when the engine breaks; Err says why.
-func (e *Engine) Broken() <-chan struct{} { return e.broken }

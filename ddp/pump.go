@@ -6,94 +6,115 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/schedule"
 	"github.com/gotrain/gotrain/npu"
 )
 
-// ready is a full bucket on its way to the issuer.
+// ready is a collective on its way to the issuer of its lane.
 type ready struct {
-	k     int
+	it    schedule.Item
 	step  int64
-	event npu.Event
+	coded bool
+	event npu.Event // reached when the gradients are complete; nil: they are
 }
 
-// inFlight is an issued bucket on its way to the completer.
+// inFlight is an issued collective on its way to the completer.
 type inFlight struct {
-	k      int
-	step   int64
+	ready
 	begin  time.Time
 	handle comm.Handle
-	ready  npu.Event // reached when the gradients were complete; nil: it was known
-	after  npu.Event // reached when the memory holds the sum; nil: when the handle is done
+	after  npu.Event // reached when the memory holds the sum; nil: when the handle is done, and the codec has finished
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// issuer issues the reduction of a full bucket, behind its event. It owns the order of issue.
-func (e *Engine) issuer() {
+// last reports whether the bucket needs no further collective.
+func (e *Engine) last(r ready) bool { return !r.coded || e.coded.Plan().Last(r.it) }
+
+// issuer issues the collectives of a lane, in the order of package schedule.
+func (e *Engine) issuer(l *lane) {
 	defer e.wg.Done()
-	defer close(e.flight)
+	defer close(l.flight)
 	for {
 		var r ready
 		select {
-		case r = <-e.issue:
+		case r = <-l.issue:
 		case <-e.broken:
 			return
 		}
-		if r.k == 0 && e.cfg.VoteFirst { // Note [order of reduction]
-			select {
-			case <-e.voted:
-			case <-e.broken:
-				return
-			}
-		}
-		f, err := e.start(r)
+		f, err := e.start(l, r)
 		if err != nil {
-			e.fail(e.at(r.step, r.k, err))
+			e.fail(e.at(r, err))
 			return
 		}
 		if f.after != nil {
 			err = e.handOn(f)
 		}
-		e.flight <- f // also after an error: its handle must be waited for
+		l.flight <- f // also after an error: its handle must be waited for
 		if err != nil {
-			e.fail(e.at(r.step, r.k, err))
+			e.fail(e.at(r, err))
 			return
 		}
 	}
 }
 
-// start issues a reduction: behind the event on the device if the transport can, else once the host has seen the event.
-func (e *Engine) start(r ready) (f inFlight, err error) {
-	ordered, _ := e.comm.(comm.Ordered)
-	if r.event != nil && ordered == nil {
+// start issues a collective: behind the event on the device if the transport can, else once the host has seen the event.
+func (e *Engine) start(l *lane, r ready) (f inFlight, err error) {
+	if ordered, ok := l.group.(comm.Ordered); ok && (r.event != nil || r.coded) {
+		return e.startAfter(ordered, r)
+	}
+	if r.event != nil && r.it.Phase == 0 {
 		if err := e.awaitDevice(r); err != nil {
 			return f, err
 		}
 	}
-	ctx, cancel := e.deadline(e.ctx)
-	f = inFlight{k: r.k, step: r.step, begin: time.Now(), ready: r.event, ctx: ctx, cancel: cancel}
-	m := e.bkts[r.k].Mem
-	if r.event == nil || ordered == nil {
-		f.handle, err = e.comm.AllReduce(ctx, m, comm.Sum)
-	} else if f.handle, err = ordered.AllReduceAfter(ctx, r.event, m, comm.Sum); err == nil {
-		on, ok := f.handle.(comm.OnDevice)
-		if !ok {
-			return f, e.drop(f, fmt.Errorf("transport %q: the handle of AllReduceAfter has no event", e.comm.Transport()))
+	f = inFlight{ready: r}
+	if !r.coded {
+		f.ctx, f.cancel = e.deadline(e.ctx)
+		f.begin = time.Now()
+		f.handle, err = l.group.AllReduce(f.ctx, e.bkts[r.it.Bucket].Mem, comm.Sum)
+	} else {
+		begin := time.Now()
+		call, out, in, perr := e.codec.Prepare(r.it.Bucket, r.it.Phase)
+		if perr != nil {
+			return f, fmt.Errorf("codec %s, phase %d: %w", e.codec.Name(), r.it.Phase, perr)
 		}
-		f.after = on.Event()
+		e.trace("encode", r, begin)
+		f.ctx, f.cancel = e.deadline(e.ctx)
+		f.begin = time.Now()
+		f.handle, err = comm.Do(f.ctx, l.group, call, out, in)
 	}
 	if err != nil {
-		cancel()
+		f.cancel()
 	}
 	return f, err
 }
 
-// drop ends a reduction that cannot be used.
-func (e *Engine) drop(f inFlight, err error) error {
-	e.abort(err)
-	<-f.handle.Done()
-	f.cancel()
-	return err
+// startAfter issues a reduction that the device orders by events.
+func (e *Engine) startAfter(ordered comm.Ordered, r ready) (f inFlight, err error) {
+	m, ev := e.bkts[r.it.Bucket].Mem, r.event
+	if r.coded {
+		if m, ev, err = e.device.PrepareAfter(r.it.Bucket, ev); err != nil {
+			return f, fmt.Errorf("codec %s: %w", e.codec.Name(), err)
+		}
+	}
+	ctx, cancel := e.deadline(e.ctx)
+	f = inFlight{ready: r, begin: time.Now(), ctx: ctx, cancel: cancel}
+	if f.handle, err = ordered.AllReduceAfter(ctx, ev, m, comm.Sum); err != nil {
+		cancel()
+		return f, err
+	}
+	on, ok := f.handle.(comm.OnDevice)
+	if !ok {
+		return f, e.drop(f, fmt.Errorf("transport %q: the handle of AllReduceAfter has no event", e.comm.Transport()))
+	}
+	f.after = on.Event()
+	if r.coded {
+		if f.after, err = e.device.FinishAfter(r.it.Bucket, f.after); err != nil {
+			return f, e.drop(f, fmt.Errorf("codec %s: %w", e.codec.Name(), err))
+		}
+	}
+	return f, nil
 }
 
 // awaitDevice makes the host wait until the kernels of a bucket have run.
@@ -106,37 +127,61 @@ func (e *Engine) awaitDevice(r ready) error {
 	if err != nil {
 		return fmt.Errorf("waiting for the device: %w", err)
 	}
-	e.trace("event", r.step, r.k, begin)
+	e.trace("event", r, begin)
 	return nil
 }
 
-// completer waits for reductions in order. With a transport that is not ordered by events it also hands the buckets on.
-func (e *Engine) completer() {
+// completer waits for the collectives of a lane in order. With a transport that is not ordered by events it also hands the buckets on.
+func (e *Engine) completer(l *lane) {
 	defer e.wg.Done()
 	var bars bars
-	for f := range e.flight {
+	for f := range l.flight {
 		err := f.handle.Wait(f.ctx)
+		if err == nil && f.coded && f.after != nil {
+			err = f.after.Sync(f.ctx) // the device decodes behind the handle
+		}
 		if err != nil {
-			e.fail(e.at(f.step, f.k, err)) // first: what is still enqueued on the device is skipped once its owner knows
-			e.abort(err)                   // also if the engine was broken before
-			// Memory may be freed once Close returns: ensure that nothing writes it any more.
-			<-f.handle.Done()
+			e.fail(e.at(f.ready, err)) // first: what is still enqueued on the device is skipped once its owner knows
+			e.abort(err)               // also if the engine was broken before
+			e.quiet(f.handle)          // memory may be freed once Close returns
 			f.cancel()
 			continue
 		}
 		f.cancel()
-		e.trace("reduce", f.step, f.k, f.begin)
+		e.trace("reduce", f.ready, f.begin)
 		if e.cfg.Trace != nil {
 			bars.draw(f, e.cfg.Trace)
 		}
-		if f.after == nil {
-			if err := e.handOn(f); err != nil {
-				e.fail(e.at(f.step, f.k, err))
-				continue
-			}
+		if err := e.arrive(f); err != nil {
+			e.fail(e.at(f.ready, err))
 		}
-		e.land(f)
 	}
+}
+
+// arrive takes a bucket to its next phase, or hands it on.
+func (e *Engine) arrive(f inFlight) error {
+	if !e.last(f.ready) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.count(f)
+		e.step.run.Done(f.it)
+		e.advance()
+		return nil
+	}
+	if f.after == nil {
+		if f.coded {
+			begin := time.Now()
+			if err := e.codec.Finish(f.it.Bucket); err != nil {
+				return fmt.Errorf("codec %s: %w", e.codec.Name(), err)
+			}
+			e.trace("decode", f.ready, begin)
+		}
+		if err := e.handOn(f); err != nil {
+			return err
+		}
+	}
+	e.land(f)
+	return nil
 }
 
 // handOn calls OnBucket.
@@ -145,23 +190,32 @@ func (e *Engine) handOn(f inFlight) error {
 		return nil
 	}
 	begin := time.Now()
-	if err := e.cfg.OnBucket(f.k, e.bkts[f.k].Mem, f.after); err != nil {
+	if err := e.cfg.OnBucket(f.it.Bucket, e.bkts[f.it.Bucket].Mem, f.after); err != nil {
 		return err
 	}
-	e.trace("callback", f.step, f.k, begin)
+	e.trace("callback", f.ready, begin)
 	return nil
 }
 
-// land counts a bucket that holds its sum.
-func (e *Engine) land(f inFlight) {
+// count adds the cost of a collective. mu is held.
+func (e *Engine) count(f inFlight) {
 	transfer, waited, apart := f.handle.Took()
-	e.mu.Lock()
 	e.stats.Transfer += transfer
 	e.stats.Waited += waited
 	if !apart {
 		e.stats.Mingled++
 	}
-	e.stats.Bytes += e.bkts[f.k].Bytes
+}
+
+// land counts a bucket that holds its sum.
+func (e *Engine) land(f inFlight) {
+	e.mu.Lock()
+	e.count(f)
+	if f.coded {
+		e.step.run.Done(f.it)
+		e.advance() // where one lane has all phases, the next bucket waits for this
+	}
+	e.stats.Bytes += e.bkts[f.it.Bucket].Bytes
 	e.stats.Buckets++
 	e.step.done++
 	all := e.step.done == len(e.bkts)
@@ -172,6 +226,6 @@ func (e *Engine) land(f inFlight) {
 }
 
 // at adds the location of an error.
-func (e *Engine) at(step int64, k int, err error) error {
-	return &StepError{Rank: e.comm.Rank(), Step: step, Bucket: k, Title: e.bkts[k].Title, Err: err}
+func (e *Engine) at(r ready, err error) error {
+	return &StepError{Rank: e.comm.Rank(), Step: r.step, Bucket: r.it.Bucket, Title: e.bkts[r.it.Bucket].Title, Err: err}
 }

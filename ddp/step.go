@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/bucket"
+	"github.com/gotrain/gotrain/ddp/schedule"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -19,6 +20,7 @@ type StepStats struct {
 	Mingled  int           // buckets of which the transport cannot tell the two apart: Transfer has all their time
 	Bytes    int64         // reduced, padding included
 	Buckets  int
+	Coded    Coded // what the codec did; zero for a step without one
 }
 
 // step is the state of the current step, guarded by Engine.mu.
@@ -31,8 +33,12 @@ type step struct {
 	full    []bool
 	event   []npu.Event
 	seen    []bool // by parameter
-	issued  int    // buckets handed to the issuer: the next one in plan order
+	filled  int    // full buckets
 	done    int    // buckets landed
+	coded   bool   // with the codec
+	run     *schedule.Run
+
+	unsettled bool // the codec waits for Settle
 }
 
 func (s *step) init(p *bucket.Plan) {
@@ -54,8 +60,12 @@ func (e *Engine) Begin(number int64, last bool) error {
 	if s.open && s.last {
 		return fmt.Errorf("ddp: rank %d: Begin of step %d before Wait of step %d", e.comm.Rank(), number, s.number)
 	}
+	e.settle(true)
 	s.number, s.open, s.last = number, true, last
-	s.issued, s.done, s.voted = 0, 0, false
+	s.filled, s.done, s.voted = 0, 0, false
+	if last {
+		e.choose()
+	}
 	e.stats = StepStats{Step: number}
 	clear(s.full)
 	clear(s.event)
@@ -64,6 +74,17 @@ func (e *Engine) Begin(number int64, last bool) error {
 		s.missing[k] = len(e.bkts[k].Places)
 	}
 	return nil
+}
+
+// choose begins the order of a step that is reduced, with or without the codec. mu is held.
+func (e *Engine) choose() {
+	s := &e.step
+	s.run, s.coded = e.plain, e.coded != nil && s.number >= e.cfg.CodecFrom
+	if s.coded {
+		s.run, s.unsettled = e.coded, true
+		e.codec.Begin(s.number, e.scale)
+	}
+	s.run.Begin(e.cfg.VoteFirst)
 }
 
 // Ready marks gradient i as complete in memory. Once a bucket is full and those before it are issued, its reduction
@@ -146,15 +167,13 @@ func (e *Engine) accepting(call string) error {
 	return nil
 }
 
-// fill marks bucket k full and issues all that are next in plan order. See Note [order of reduction] in doc.go. The channel has
-// room for all buckets, so it never blocks.
+// fill marks bucket k full, and issues what may be issued now.
 func (e *Engine) fill(k int) {
 	s := &e.step
 	s.full[k] = true
-	for s.issued < len(s.full) && s.full[s.issued] {
-		e.issue <- ready{k: s.issued, step: s.number, event: s.event[s.issued]}
-		s.issued++
-	}
+	s.filled++
+	s.run.Ready(k)
+	e.advance()
 }
 
 // Wait closes the step: it blocks until all buckets hold their sums and every OnBucket call returned. After a micro-batch that was not
@@ -175,7 +194,7 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 		defer e.mu.Unlock()
 		s.open = false
 		return e.stats, nil
-	case s.issued < len(s.full):
+	case s.filled < len(s.full):
 		err := e.unready()
 		e.mu.Unlock()
 		e.fail(err)
@@ -198,11 +217,14 @@ func (e *Engine) Wait(ctx context.Context) (StepStats, error) {
 			return e.sofar(), fmt.Errorf("ddp: rank %d step %d: waiting for gradients: %w", e.comm.Rank(), number, context.Cause(ctx))
 		}
 	}
-	e.trace("wait", number, -1, begin)
+	e.trace("wait", ready{step: number, it: schedule.Item{Bucket: -1}}, begin)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.open = false
 	e.stats.Exposed = time.Since(begin)
+	if s.coded {
+		e.stats.Coded = e.codec.Coded()
+	}
 	return e.stats, e.err
 }
 

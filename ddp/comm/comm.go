@@ -99,7 +99,7 @@ type Communicator interface {
 type Handle interface {
 	// Wait blocks until completion or until ctx (this one or the call's) ends. Idempotent.
 	Wait(ctx context.Context) error
-	// Done is closed on completion, successful or not.
+	// Done is closed on completion, successful or not. From then on the transport does not touch the memory, unless the error of Wait is ErrInUse.
 	Done() <-chan struct{}
 	// Took is the time from the moment that all ranks had arrived to completion, and the time waited for the last rank before; valid after Wait. apart is
 	// false if the transport cannot tell one from the other, because this rank does not hear from every other one (a ring): then transfer is all the time

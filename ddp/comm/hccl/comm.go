@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -36,10 +37,11 @@ type Comm struct {
 	filled  sync.Cond // queue has a call, or closed
 	queue   []*call   // in order of issue
 	closed  bool
-	broken  error // first error
-	dropped bool  // the rail was aborted
-	held    bool  // the device knows that HCCL has a communicator on it that stays
-	gone    bool  // HCCL's communicator is destroyed
+	broken  error       // first error
+	dropped bool        // the rail was aborted
+	free    atomic.Bool // then: the device has let go of the memory of its calls
+	held    bool        // the device knows that HCCL has a communicator on it that stays
+	gone    bool        // HCCL's communicator is destroyed
 	calls   int64
 	pending int         // calls without an end
 	events  []npu.Event // idle

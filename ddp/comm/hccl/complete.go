@@ -206,8 +206,8 @@ func (c *Comm) reach(k *call, ev npu.Event, over limit) error {
 func (c *Comm) finish(k *call, err error) {
 	if _, differ := err.(*comm.MismatchError); err != nil && (!differ || k.begin != nil) {
 		c.breakWith(err)
-		if k.end != nil && !k.end.Done() {
-			c.drop()
+		if k.end != nil && !k.end.Done() && !c.drop() {
+			err = comm.InUse(err)
 		}
 	}
 	select {

@@ -44,18 +44,19 @@ func (c *Comm) shatter(err, tell error) {
 	c.end()
 }
 
-// drop makes the device let go of unfinished collectives: their memory is free afterwards.
-func (c *Comm) drop() {
+// drop makes the device let go of unfinished collectives: their memory is free afterwards, unless it reports false.
+func (c *Comm) drop() bool {
 	c.mu.Lock()
 	first, cause := !c.dropped, c.broken
 	c.dropped = true
 	c.mu.Unlock()
 	if !first {
-		return
+		return c.free.Load()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dropTime)
 	defer cancel()
-	_ = c.rail.Abort(ctx, cause) // the group is broken already, and the process will end
+	c.free.Store(c.rail.Abort(ctx, cause) == nil)
+	return c.free.Load()
 }
 
 // Close leaves the group: pending calls fail with comm.ErrClosed. HCCL's communicator is destroyed when all ranks close, because destroying it waits for

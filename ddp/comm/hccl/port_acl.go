@@ -5,6 +5,7 @@ package hccl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -137,8 +138,10 @@ func (r *aclRail) Abort(ctx context.Context, cause error) error {
 			return err
 		}
 		return acl.CallLast(ctx, r.dev, func(raw acl.Raw) error {
-			_, _ = raw.Lib.SyncStream(r.raw, int(dropTime.Milliseconds()))
-			return nil
+			if idle, err := raw.Lib.SyncStream(r.raw, int(dropTime.Milliseconds())); !idle && err == nil {
+				return fmt.Errorf("the stream is still busy after %v", dropTime)
+			}
+			return nil // idle, or ended by the error that is known
 		})
 	})
 }
