@@ -1,0 +1,92 @@
+package meet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gotrain/gotrain/ddp/meet/wire"
+)
+
+// gathering is an exchange in progress at the coordinator.
+type gathering struct {
+	ranks  []int
+	what   string // of the first rank that came
+	by     int
+	came   []*wire.Gather // by index in ranks
+	timers []*time.Timer
+}
+
+func (g *gathering) stop() {
+	for _, t := range g.timers {
+		t.Stop()
+	}
+}
+
+// gather takes a rank's contribution; the last one answers all.
+func (h *hall) gather(s *seat, m *wire.Gather, now time.Time) {
+	answer := func(a *wire.Gathered) {
+		a.Seq = m.Seq
+		s.line.send(wire.KindGathered, a.Append(nil))
+	}
+	r := s.join.Rank
+	at := slices.Index(m.Ranks, r)
+	if at < 0 || slices.ContainsFunc(m.Ranks, func(r int) bool { return r < 0 || r >= len(h.seats) }) {
+		answer(&wire.Gathered{Problem: fmt.Sprintf("%s: %v are not ranks with rank %d among them", m.What, m.Ranks, r)})
+		return
+	}
+	key := fmt.Sprint(m.Ranks, m.Key)
+	g := h.gathers[key]
+	if g == nil {
+		g = &gathering{ranks: m.Ranks, what: m.What, by: r, came: make([]*wire.Gather, len(m.Ranks))}
+		h.gathers[key] = g
+	}
+	if g.came[at] != nil {
+		answer(&wire.Gathered{Problem: fmt.Sprintf("%s: rank %d came twice", m.What, r)})
+		return
+	}
+	g.came[at] = m
+	if m.What != g.what {
+		h.answer(key, &wire.Gathered{Problem: fmt.Sprintf("rank %d exchanges %q, rank %d %q", g.by, g.what, r, m.What)})
+		return
+	}
+	if slices.Contains(g.came, nil) {
+		limit := min(time.Duration(m.Limit)*time.Millisecond, 24*time.Hour)
+		g.timers = append(g.timers, time.AfterFunc(limit, func() { h.lateGather(key, g) }))
+		return
+	}
+	all := &wire.Gathered{}
+	for _, c := range g.came {
+		all.All = append(all.All, c.Mine)
+	}
+	h.answer(key, all)
+}
+
+// answer answers all that have come, and forgets the exchange.
+func (h *hall) answer(key string, a *wire.Gathered) {
+	g := h.gathers[key]
+	g.stop()
+	delete(h.gathers, key)
+	for i, c := range g.came {
+		if s := h.seats[g.ranks[i]]; c != nil && !s.gone {
+			a.Seq = c.Seq
+			s.line.send(wire.KindGathered, a.Append(nil))
+		}
+	}
+}
+
+// lateGather ends an exchange at the deadline of one of its ranks.
+func (h *hall) lateGather(key string, g *gathering) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gathers[key] != g || h.ended {
+		return
+	}
+	a := &wire.Gathered{}
+	for i, c := range g.came {
+		if c == nil {
+			a.Missing = append(a.Missing, g.ranks[i])
+		}
+	}
+	h.answer(key, a)
+}
