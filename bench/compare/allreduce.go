@@ -114,20 +114,12 @@ func bytesName(n int) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// shm is gotrain's own transport, by bench/allreduce.
+// shm is gotrain's own transport, by gotrain bench.
 func (h *harness) shm() reducer {
-	r := reducer{name: "gotrain"}
-	bin := filepath.Join(h.scratch, "allreduce")
-	cmd := exec.CommandContext(h.ctx, "go", "build", "-o", bin, "./allreduce")
-	cmd.Dir = h.o.bench
-	if out, err := cmd.CombinedOutput(); err != nil {
-		r.missing = fmt.Sprintf("bench/allreduce cannot be built: %v: %s", err, tail(string(out), 3))
-		return r
-	}
-	r.run = func(ctx context.Context, world int) (map[int]float64, error) {
-		return linesOf(execute(ctx, nil, bin, "-world", strconv.Itoa(world)))
-	}
-	return r
+	bin, missing := h.build("gotrain", "./cmd/gotrain")
+	return reducer{name: "gotrain", missing: missing, run: func(ctx context.Context, world int) (map[int]float64, error) {
+		return linesOf(execute(ctx, nil, bin, "bench", "allreduce", "--json", "--ranks", strconv.Itoa(world)))
+	}}
 }
 
 // gloo is PyTorch's transport on the CPU.

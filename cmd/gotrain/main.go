@@ -24,6 +24,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	res := &result{w: stdout}
 	app := &app{out: foreign.Writer(res), err: foreign.Writer(stderr), result: res, rawOut: stdout, rawErr: stderr}
 	root := app.root()
+	if len(args) > 0 && benchFor(args[0]) != "" { // users know the name from elsewhere
+		fmt.Fprintf(app.err, "gotrain: there is no command %s\nhint: gotrain bench %s measures it, with the same options\n", args[0], benchFor(args[0]))
+		return launch.ExitUsage
+	}
 	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -88,7 +92,7 @@ A run is described by a recipe, a TOML file. The binary has some built in (gotra
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(),
-		a.generateCmd(), a.tokenizeCmd(), a.doctorCmd(), a.versionCmd(), a.docsCmd())
+		a.generateCmd(), a.tokenizeCmd(), a.benchCmd(), a.doctorCmd(), a.versionCmd(), a.docsCmd())
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.addLogLevel(root)
 	a.fixCompletion(root)

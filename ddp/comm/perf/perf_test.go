@@ -278,7 +278,8 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%+v: %s", c, s)
 		}
 	}
-	for text, want := range map[string]int64{"4096": 4096, "8K": 8192, "8k": 8192, "64M": 64 << 20, "64MB": 64 << 20, "64MiB": 64 << 20, "1G": 1 << 30, "12B": 12, "2 KiB": 2048} {
+	for text, want := range map[string]int64{"4096": 4096, "8K": 8192, "8k": 8192, "64M": 64 << 20, "64MB": 64 << 20, "64MiB": 64 << 20, "1G": 1 << 30,
+		"12B": 12, "2 KiB": 2048} {
 		if got, err := ParseBytes(text); got != want || err != nil {
 			t.Errorf("%q is %d, %v", text, got, err)
 		}

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/link"
@@ -26,13 +27,22 @@ func copies(kind comm.Kind, w int) float64 {
 	return 1
 }
 
+// three is a duration with three digits.
+func three(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
 // Verdict says in one sentence what bounds the largest size.
 func (s *Summary) Verdict() string {
 	if len(s.Rows) == 0 {
 		return "nothing was measured"
 	}
 	r := s.Rows[len(s.Rows)-1]
-	at := fmt.Sprintf("%v of %s in %v", s.call.Kind, FormatBytes(r.Bytes), r.Median)
+	at := fmt.Sprintf("%v of %s in %v", s.call.Kind, FormatBytes(r.Bytes), three(r.Median))
 	if s.Size == 1 {
 		return at + ": one rank exchanges nothing"
 	}
