@@ -58,8 +58,8 @@ type Config struct {
 // Span is a stretch of time for a trace.
 type Span struct {
 	// What is "ready" (a bucket is full; no length), "event" (the host waits for the device), "reduce" (issue to completion of a collective), "encode" and
-	// "decode" (the codec's work before and after collectives), "callback", "wait" (Wait blocked). Two are times of the device, where the transport tells them (comm.Timed): "compute" (from the completion of the gradients of the bucket
-	// before to that of this one) and "transfer" (the reduction itself).
+	// "decode" (the codec's work before and after collectives), "callback", "wait" (Wait blocked). Two are times of the device, where the transport tells
+	// them (comm.Timed): "compute" (from the completion of the gradients of the bucket before to that of this one) and "transfer" (the reduction itself).
 	What   string
 	Step   int64
 	Bucket int // -1 for "wait"

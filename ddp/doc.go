@@ -34,7 +34,8 @@
 // # Note [order of reduction]
 //
 // Ranks must issue collectives in the same order. Buckets are therefore reduced in plan order, regardless of the order of the Ready calls: a bucket
-// that is full early waits for those before it. Sub-package schedule decides this order, also for codecs with several collectives per bucket. Agree, Broadcast and CheckState fail while buckets are in flight.
+// that is full early waits for those before it. Sub-package schedule decides this order, also for codecs with several collectives per bucket. Agree,
+// Broadcast and CheckState fail while buckets are in flight.
 //
 // # Codecs
 //
@@ -43,9 +44,9 @@
 //
 // # Threads
 //
-// Ready, ReadyBucket and Begin never block. An engine has two goroutines, and two more for each further group of a codec: one waits for device events (unless
-// the transport does), encodes and issues collectives, one waits for completion and decodes. OnBucket is called from one of them. The compute thread is not involved. Begin, Wait and Agree belong to one goroutine; Ready
-// and ReadyBucket may be called from any, but before Wait.
+// Ready, ReadyBucket and Begin never block. An engine has two goroutines, and two more for each further group of a codec: one waits for device events
+// (unless the transport does), encodes and issues collectives, one waits for completion and decodes. OnBucket is called from one of them. The compute
+// thread is not involved. Begin, Wait and Agree belong to one goroutine; Ready and ReadyBucket may be called from any, but before Wait.
 //
 // # Errors
 //
