@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
@@ -49,6 +50,9 @@ type Config struct {
 	Options  map[string]string // of the device, which documents them
 	BucketMB float64           // maximum size of a gradient bucket in MiB; 25
 	FirstMB  float64           // maximum size of the first bucket in MiB; 1
+	Codec    ddp.Codec         // makes gradients smaller on the wire, see package ddp/compress; nil: they travel as they are. One rank does not use it
+	// CodecFrom is how many steps of training come before the first one that uses Codec.
+	CodecFrom int
 
 	Comm      comm.Communicator // joins the ranks through host memory; nil: this process is alone. It carries gradients too, where the host has them
 	LocalRank int               // index on this machine; Comm.Rank() if LocalSize is 0

@@ -127,8 +127,9 @@ func (t *Trainer) emitStep(r report) {
 		Throughput: telemetry.Known(rate), Unit: t.train.net.items.rate(), Took: telemetry.Seconds(r.total), Compute: telemetry.Seconds(r.compute),
 		Comm: telemetry.Seconds(r.comm.Transfer), Wait: telemetry.Seconds(r.exposed), Data: telemetry.Seconds(r.data),
 		Util: telemetry.Known(min(1, r.busy.Seconds()/r.total.Seconds())), MFU: t.mfu(own), Memory: now,
-		Metrics: metrics(t.train.net.metrics, r.metrics),
+		Metrics: append(metrics(t.train.net.metrics, r.metrics), t.codedMetrics(r.comm.Coded)...),
 	}
+	t.warnResidual(r.comm.Coded)
 	t.gauge(&e)
 	if !math.IsNaN(r.norm) {
 		e.Norm = telemetry.Known(r.norm)

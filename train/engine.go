@@ -98,6 +98,7 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	c := t.cutting(params)
 	c.Comm, c.Control, c.Device, c.Timeout, c.LongWork = t.data, t.comm, t.dev, t.cfg.Timeout, t.cfg.LongWork
 	c.VoteFirst, c.Same, c.Trace = true, same, trace
+	c.Codec, c.CodecFrom = t.cfg.Codec, int64(t.cfg.CodecFrom)
 	c.OnBucket = func(k int, _ comm.Mem, after npu.Event) error { t.landed <- landed{k, after}; return nil }
 	if t.eng, err = ddp.New(ctx, c); err != nil {
 		return err

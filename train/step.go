@@ -34,6 +34,7 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	begin := time.Now()
 	r.lr, r.norm, r.scale = t.lr(), math.NaN(), t.scaler.Scale()
 	t.before = t.at.Epoch
+	t.eng.LossScale(r.scale)
 	place := t.at
 	if err := t.store.remember(t.stream); err != nil {
 		return r, err
@@ -58,6 +59,7 @@ func (t *Trainer) trainStep(ctx context.Context) (r report, err error) {
 	if err := t.update(ctx, &r, verdict); err != nil {
 		return r, err
 	}
+	t.settled(&r)
 	if r.abandoned {
 		return r, t.undo(ctx, place)
 	}

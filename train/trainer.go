@@ -32,12 +32,13 @@ type Trainer struct {
 	// evaluating means that nothing is trained, and no training sample is read.
 	evaluating bool
 
-	bus    *telemetry.Bus
-	window *telemetry.Window // items per second of the last steps
-	flops  telemetry.FLOPs
-	peak   float64 // FLOP/s that MFU is relative to: configured, measured, or of a step that was faster; 0 if unknown
-	raised bool    // a step was faster than the peak, which has been reported
-	most   float64 // bytes of the device in use, the most that a step has seen; 0: it does not tell
+	bus      *telemetry.Bus
+	window   *telemetry.Window // items per second of the last steps
+	flops    telemetry.FLOPs
+	peak     float64 // FLOP/s that MFU is relative to: configured, measured, or of a step that was faster; 0 if unknown
+	raised   bool    // a step was faster than the peak, which has been reported
+	residual bool    // the residual of the codec was reported
+	most     float64 // bytes of the device in use, the most that a step has seen; 0: it does not tell
 
 	comm    comm.Communicator // agreements and what the host exchanges
 	data    comm.Communicator // gradients and weights: comm, or a transport of the device; nil before it is open

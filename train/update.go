@@ -44,6 +44,11 @@ func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err err
 			return err
 		}
 	}
+	if !measure {
+		if err := t.decoded(r.comm.Coded); err != nil {
+			return err
+		}
+	}
 	switch {
 	case measure:
 		return t.measured(ctx, r, v, scale)
