@@ -14,11 +14,11 @@ import (
 
 // Local is this machine as a Host: it starts ranks as child processes in one process group. It can start one part after another.
 type Local struct {
+	As      string              // its name in messages; "" means the host name
 	started func(rank, pid int) // for tests
 
 	part   Part
 	events Events
-	host   string
 	guard  *Guard
 	pumps  sync.WaitGroup
 	reads  atomic.Int64  // by all pumps
@@ -36,12 +36,13 @@ type process struct {
 	gone bool
 }
 
-// Name returns the host name.
+// Name returns As, or the host name.
 func (l *Local) Name() string {
-	if l.host == "" {
-		l.host, _ = os.Hostname()
+	if l.As != "" {
+		return l.As
 	}
-	return l.host
+	name, _ := os.Hostname()
+	return name
 }
 
 // Start starts the ranks of a part.
