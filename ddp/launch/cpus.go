@@ -186,3 +186,6 @@ func FormatCPUs(cpus []int) string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// Cores returns the number of physical cores that this process may use.
+func Cores() int { return len(cores(allowed(os.Getpid()))) }

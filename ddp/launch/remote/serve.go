@@ -1,0 +1,360 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	ossignal "os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+)
+
+// beat is the time between two signs of life.
+const beat = 500 * time.Millisecond
+
+// Serving has the settings of an agent.
+type Serving struct {
+	Sweep func() // removes what killed ranks left on this machine; may be nil
+
+	silence time.Duration // of the caller, after which it counts as dead; 0 is silenceMax
+}
+
+// Serve is an agent: it starts and ends ranks as the caller on the other side of in and out asks, until the caller ends the channel. Then no process of a job
+// is left on this machine.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, with Serving) error {
+	launch.OutliveReaders()
+	if with.silence == 0 {
+		with.silence = silenceMax
+	}
+	if _, err := io.WriteString(out, magic); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &agent{box: newOutbox(out), with: with, desk: newDesk(), frames: make(chan frame), ended: make(chan error, 1)}
+	self, _ := os.Executable()
+	a.box.send(message(kindHello, hello{Version: Version, PID: os.Getpid(), Program: self, Server: sshServer(os.Getenv("SSH_CONNECTION"))}))
+	go a.read(ctx, bufio.NewReaderSize(in, 64<<10))
+	err := a.run(ctx)
+	a.box.close()
+	select {
+	case <-a.box.done:
+	case <-time.After(patience): // nobody reads
+	}
+	return err
+}
+
+// sshServer returns the server's address in SSH_CONNECTION: client, port, server, port.
+func sshServer(s string) string {
+	if f := strings.Fields(s); len(f) == 4 {
+		return f[2]
+	}
+	return ""
+}
+
+// agent is the state of Serve. Only run uses the fields without a comment.
+type agent struct {
+	with   Serving
+	box    *outbox
+	desk   *desk
+	frames chan frame
+	ended  chan error  // of read
+	heard  atomic.Bool // a frame came since the last beat
+
+	crew   *crew
+	silent int  // beats without a frame
+	paused bool // the caller suspended itself
+}
+
+// read passes frames on until the channel ends.
+func (a *agent) read(ctx context.Context, in io.Reader) {
+	for {
+		f, err := readFrame(in)
+		a.heard.Store(true)
+		switch {
+		case err != nil:
+		case f.kind == kindCredit:
+			var n int
+			n, err = credit(f)
+			a.box.grant(n)
+		case f.kind == kindFile:
+			err = a.desk.write(f.payload)
+		case f.kind == kindAsk:
+			var q Question
+			if err = f.decode(&q); err == nil {
+				a.desk.begin(q) // before the bytes of a file that follow
+				go func() { a.box.send(message(kindAnswer, a.desk.answer(ctx, q))) }()
+			}
+		default:
+			select {
+			case a.frames <- f:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			a.ended <- err
+			return
+		}
+	}
+}
+
+// run handles frames until the channel ends, the caller is silent for too long, or a signal ends this process.
+func (a *agent) run(ctx context.Context) error {
+	sigs := make(chan os.Signal, 4)
+	ossignal.Notify(sigs, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT) // not ignored: ranks would inherit that
+	defer ossignal.Stop(sigs)
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	defer a.end()
+	for {
+		select {
+		case f := <-a.frames:
+			a.paused = false
+			if f.kind == kindBye {
+				return nil
+			}
+			if err := a.handle(ctx, f); err != nil {
+				return err
+			}
+		case err := <-a.ended:
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return err
+		case <-tick.C:
+			a.box.send(frame{kind: kindBeat})
+			a.crew.check()
+			if a.heard.Swap(false) {
+				a.silent = 0
+			}
+			// Beats are counted, not time: a process that was suspended itself has not listened.
+			if a.silent++; !a.paused && time.Duration(a.silent)*beat >= a.with.silence {
+				return launch.WithCode(launch.ExitUnavailable, fmt.Errorf("remote: no sign of life from the caller for %v", a.with.silence))
+			}
+		case sig := <-sigs:
+			if sig == syscall.SIGTERM {
+				return launch.WithCode(launch.ExitStopped, errors.New("remote: ended by SIGTERM"))
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// handle handles one frame.
+func (a *agent) handle(ctx context.Context, f frame) error {
+	switch f.kind {
+	case kindHello:
+		var h hello
+		if err := f.decode(&h); err != nil {
+			return err
+		}
+		if h.Version != Version {
+			return fmt.Errorf("%w: version %d of the caller, this is %d", errFrame, h.Version, Version)
+		}
+	case kindBeat:
+	case kindJob:
+		var j job
+		if err := f.decode(&j); err != nil {
+			return err
+		}
+		a.start(ctx, j)
+	case kindSignal:
+		var s signal
+		if err := f.decode(&s); err != nil {
+			return err
+		}
+		sig := unix.SignalNum(s.Name)
+		a.paused = sig == syscall.SIGSTOP
+		if sig != 0 && a.crew != nil {
+			a.crew.local.Signal(sig)
+		}
+	case kindFinish:
+		if c := a.crew; c != nil {
+			c.finish.Do(func() { go c.done(a.with.Sweep) })
+		}
+	default:
+		return fmt.Errorf("%w: a frame of kind %d from the caller", errFrame, f.kind)
+	}
+	return nil
+}
+
+// start starts the ranks of a job.
+func (a *agent) start(ctx context.Context, j job) {
+	fail := func(code int, err error) {
+		a.box.send(message(kindStarted, started{Error: err.Error(), Code: code}))
+	}
+	if a.crew != nil && !a.crew.finished.Load() {
+		fail(launch.ExitInternal, errors.New("remote: another job runs under this agent"))
+		return
+	}
+	p := j.Part
+	if p.First.LocalWorld < 1 || p.First.LocalWorld > 4096 || len(p.Argv) == 0 {
+		fail(launch.ExitUsage, errors.New("remote: no ranks or no program to start"))
+		return
+	}
+	p.Env = merge(os.Environ(), p.Env)
+	if p.Dir != "" {
+		if err := goodDir(p.Dir); err != nil {
+			fail(launch.ExitNoInput, fmt.Errorf("working directory: %w\nhint: it must exist on every host; choose another with --wdir", err))
+			return
+		}
+	}
+	c := &crew{local: launch.Local{As: j.Host}, box: a.box, grace: j.Grace, busy: map[int]map[int]bool{}}
+	c.left.Store(int64(p.First.LocalWorld))
+	a.crew = c
+	if err := c.local.Start(ctx, p, c); err != nil {
+		c.finished.Store(true)
+		a.crew = nil
+		fail(launch.ExitCode(err), err)
+		return
+	}
+	a.box.send(message(kindStarted, started{PIDs: c.local.PIDs()}))
+}
+
+// merge is an environment with the variables of another one, which win.
+func merge(base, over []string) []string {
+	won := map[string]bool{}
+	for _, kv := range over {
+		name, _, _ := strings.Cut(kv, "=")
+		won[name] = true
+	}
+	var out []string
+	for _, kv := range base {
+		if name, _, _ := strings.Cut(kv, "="); !won[name] {
+			out = append(out, kv)
+		}
+	}
+	return append(out, over...)
+}
+
+// end ends the ranks when the caller is gone: it asks them to stop, and kills them after the grace time.
+func (a *agent) end() {
+	a.desk.close()
+	c := a.crew
+	if c == nil || c.finished.Load() {
+		return
+	}
+	c.local.Signal(syscall.SIGTERM)
+	c.local.Signal(syscall.SIGCONT) // a suspended process does not hear it
+	for until := time.Now().Add(c.grace); c.local.Running() && time.Now().Before(until); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.finish.Do(func() { c.done(a.with.Sweep) })
+	for until := time.Now().Add(10 * time.Second); !c.finished.Load() && time.Now().Before(until); {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// crew is the ranks of one job under an agent. It passes on what happens to them.
+type crew struct {
+	local    launch.Local
+	box      *outbox
+	grace    time.Duration
+	left     atomic.Int64 // ranks that have not ended
+	quiet    atomic.Bool
+	finish   sync.Once
+	finished atomic.Bool
+
+	mu   sync.Mutex
+	busy map[int]map[int]bool // processes that said that they are busy, by rank
+}
+
+// done ends what is left of the job.
+func (c *crew) done(sweep func()) {
+	c.local.Finish()
+	if sweep != nil {
+		sweep()
+	}
+	c.finished.Store(true)
+	c.box.put(frame{kind: kindFinished}, 0)
+}
+
+func (c *crew) Output(rank int, stderr bool, lines []byte) {
+	for len(lines) > 0 {
+		n := min(len(lines), maxOutput)
+		if n < len(lines) { // at the end of a line; a single line is shorter
+			if i := strings.LastIndexByte(string(lines[:n]), '\n'); i >= 0 {
+				n = i + 1
+			}
+		}
+		c.box.put(output(rank, stderr, lines[:n]), strings.Count(string(lines[:n]), "\n"))
+		lines = lines[n:]
+	}
+}
+
+// Progress is only shown if the reader keeps up.
+func (c *crew) Progress(rank int, text []byte) {
+	if c.box.idle() && len(text) <= maxOutput {
+		f := output(rank, false, text)
+		f.kind = kindProgress
+		c.box.put(f, 0)
+	}
+}
+
+func (c *crew) Record(rank int, r launch.Record, age time.Duration) {
+	c.mu.Lock()
+	switch {
+	case r.Busy != "":
+		if c.busy[rank] == nil {
+			c.busy[rank] = map[int]bool{}
+		}
+		c.busy[rank][r.PID] = true
+	case r.Idle:
+		delete(c.busy[rank], r.PID)
+	}
+	c.mu.Unlock()
+	c.box.send(message(kindRecord, record{rank, r, age}))
+}
+
+func (c *crew) Exit(o launch.Outcome, _ time.Duration) {
+	e := exit{Rank: o.Rank, PID: o.PID, Code: o.Code}
+	if o.Signal != 0 {
+		e.Signal = unix.SignalName(o.Signal)
+	}
+	c.box.send(message(kindExit, e))
+	if c.left.Add(-1) == 0 {
+		go c.settle()
+	}
+}
+
+// settle waits until nothing of the job runs any more.
+func (c *crew) settle() {
+	for c.local.Running() && !c.finished.Load() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.quiet.Store(true)
+	c.box.send(frame{kind: kindQuiet})
+}
+
+func (c *crew) Lost(error) {} // this machine cannot be lost to itself
+
+func (c *crew) Say(text string) { c.box.send(frame{kindSay, []byte(text)}) }
+
+// check tells the caller of processes that died while they were busy.
+func (c *crew) check() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for rank, pids := range c.busy {
+		for pid := range pids {
+			if !c.local.Alive(pid) {
+				delete(pids, pid)
+				c.box.send(message(kindRecord, record{rank, launch.Record{PID: pid, Time: time.Now(), Idle: true}, 0}))
+			}
+		}
+	}
+}
