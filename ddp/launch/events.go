@@ -20,6 +20,7 @@ func (e events) Record(r int, rec Record, age time.Duration) {
 }
 
 func (e events) Exit(o Outcome, age time.Duration) {
+	o.Host = e.rank(o.Rank).host.Name()
 	o.After = max(0, time.Since(e.s.begin)-age)
 	e.s.exits <- o
 }

@@ -80,6 +80,10 @@ func (f *Failure) Error() string {
 		}
 	}
 	f.others(&b)
+	if f.Lost != "" && f.By == nil {
+		fmt.Fprintf(&b, "launch: host %s was lost first, with rank %d (%.1fs after start): %s", f.Host, f.Rank, f.failedAfter().Seconds(), f.Lost)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "launch: rank %d failed first: ", f.Rank)
 	var reason string
 	switch {
@@ -96,7 +100,6 @@ func (f *Failure) Error() string {
 		b.WriteString(f.Why)
 	default:
 		b.WriteString(f.Outcome.String())
-		reason = f.Lost
 	}
 	fmt.Fprintf(&b, " (host %s, pid %d, %.1fs after start)", f.Host, f.PID, f.failedAfter().Seconds())
 	if reason != "" {
@@ -165,7 +168,7 @@ func (f *Failure) lastLines() []string {
 }
 
 func (f *Failure) hint() string {
-	if f.ByUs || f.Lost != "" {
+	if f.ByUs {
 		return ""
 	}
 	switch f.Signal {

@@ -164,6 +164,8 @@ func (a *Agent) connect(ctx context.Context, argv []string) (*link, error) {
 	go func() {
 		_ = cmd.Wait()
 		close(l.gone)
+		time.Sleep(patience / 20) // for the last frames
+		l.fail(l.explain(nil))   // although the agent may still hold the pipes, as a child of a script
 	}()
 	l.box.send(message(kindHello, hello{Version: Version}))
 	shaken := make(chan error, 1)
@@ -295,7 +297,7 @@ func (s *stderr) text() string {
 func (s *stderr) wait() {
 	select {
 	case <-s.done:
-	case <-time.After(patience / 4):
+	case <-time.After(patience / 10):
 	}
 }
 
