@@ -165,7 +165,7 @@ func (a *Agent) connect(ctx context.Context, argv []string) (*link, error) {
 		_ = cmd.Wait()
 		close(l.gone)
 		time.Sleep(patience / 20) // for the last frames
-		l.fail(l.explain(nil))   // although the agent may still hold the pipes, as a child of a script
+		l.fail(l.explain(nil))    // although the agent may still hold the pipes, as a child of a script
 	}()
 	l.box.send(message(kindHello, hello{Version: Version}))
 	shaken := make(chan error, 1)
