@@ -61,9 +61,9 @@ func MeetBy(ctx context.Context, id launch.Identity, l Links) (comm.Communicator
 	switch {
 	case id.World == 1:
 		return nil, nil
-	case id.Nodes > 1:
+	case id.Nodes != 1:
 		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf(
-			"%s: this version supports ranks on one machine only, these are on %d\nhint: start all ranks on one machine", id, id.Nodes))
+			"%s: this version supports ranks on one machine only\nhint: start all ranks on one machine", id))
 	case l.Transport == "tcp":
 		return nil, launch.WithCode(launch.ExitUnavailable, errors.New("this version has no transport tcp\nhint: leave the transport to auto"))
 	}

@@ -21,7 +21,9 @@ const (
 type Identity struct {
 	Rank, World           int
 	LocalRank, LocalWorld int // within this machine; the local rank picks the device
-	NodeRank, Nodes       int // index of this machine, number of machines
+	// NodeRank and Nodes are the index of this machine and the number of machines. Both are -1 if there are several and the launcher does not say how many:
+	// the ranks find out when they meet. Nodes is 1 only if all ranks are on this machine.
+	NodeRank, Nodes int
 
 	// MasterAddr and MasterPort are the address of rank 0; "" and 0 if unknown. They are not needed on one machine.
 	MasterAddr string
@@ -36,8 +38,11 @@ type Identity struct {
 
 // String formats the line that a run prints once: "rank 1 of 2 (local 1 of 2, node 0 of 1) from openmpi, job 1234".
 func (id Identity) String() string {
-	return fmt.Sprintf("rank %d of %d (local %d of %d, node %d of %d) from %s, job %s",
-		id.Rank, id.World, id.LocalRank, id.LocalWorld, id.NodeRank, id.Nodes, id.Source, id.JobID)
+	node := "several nodes"
+	if id.Nodes > 0 {
+		node = fmt.Sprintf("node %d of %d", id.NodeRank, id.Nodes)
+	}
+	return fmt.Sprintf("rank %d of %d (local %d of %d, %s) from %s, job %s", id.Rank, id.World, id.LocalRank, id.LocalWorld, node, id.Source, id.JobID)
 }
 
 // Said lists the variables that the identity was read from, with their values: "RANK=0, WORLD_SIZE=2, LOCAL_RANK=0".
@@ -143,9 +148,16 @@ func Self() (Identity, error) { return WhoAmI(os.LookupEnv) }
 // whoAmI takes the parent's identity as a function, because it is the only input that does not come from the environment.
 func whoAmI(lookup Lookup, parent func() string) (Identity, error) {
 	only := (&reader{lookup: lookup}).str(launcherVar)
+	if only == podsVolcano {
+		p, _, err := PodOf(lookup)
+		if err == nil {
+			err = &EnvError{Source: SourceGotrain, Var: launcherVar, Msg: p.why() + ", and is not one of them", Hint: podHint}
+		}
+		return Identity{}, err
+	}
 	if only != "" && only != "none" && launcherName(only) == only {
 		return Identity{}, &EnvError{Source: SourceGotrain, Var: launcherVar, Msg: fmt.Sprintf("%q is not a launcher", only),
-			Hint: "use none, gotrain, torchrun, openmpi, pmi or slurm"}
+			Hint: "use none, gotrain, torchrun, openmpi, pmi, slurm or volcano"}
 	}
 	for _, s := range sources {
 		r := &reader{lookup: lookup, source: s.name}

@@ -30,18 +30,34 @@ func TestWhoAmI(t *testing.T) {
 		{"torchrun", torch, Identity{5, 8, 1, 4, 1, 2, "h0", 29500, "torch-none-29500-2", SourceTorchrun, 2}},
 		{"torchrun wins over Open MPI", torch + ompi, Identity{5, 8, 1, 4, 1, 2, "h0", 29500, "torch-none-29500-2", SourceTorchrun, 2}},
 		{"by hand on one machine", "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1", Identity{1, 2, 1, 2, 0, 1, "", 0, "parent-777-1", SourceTorchrun, 0}},
+		{"by hand without the local rank", "RANK=9 WORLD_SIZE=12 LOCAL_WORLD_SIZE=8 MASTER_ADDR=tcp://10.0.0.1:29500",
+			Identity{9, 12, 1, 4, 1, 2, "10.0.0.1", 29500, "torch--29500-0", SourceTorchrun, 0}},
+		{"by hand with NPROC_PER_NODE", "RANK=3 WORLD_SIZE=4 NPROC_PER_NODE=2", Identity{3, 4, 1, 2, 1, 2, "", 0, "parent-777-1", SourceTorchrun, 0}},
+		{"by hand with all but the nodes", "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", Identity{3, 4, 1, 2, -1, -1, "", 0, "parent-777-1", SourceTorchrun, 0}},
+		{"torchrun in a pod of PyTorchJob", torch + "PET_NNODES=2 PET_NPROC_PER_NODE=4 PET_NODE_RANK=1",
+			Identity{5, 8, 1, 4, 1, 2, "h0", 29500, "torch-none-29500-2", SourceTorchrun, 2}},
+		{"supervised in a pod", ours + "RANK=1 WORLD_SIZE=16 LOCAL_RANK=0,1 LOCAL_WORLD_SIZE=2 PET_NNODES=8", Identity{1, 2, 1, 2, 0, 1, "", 0, "abc", SourceGotrain, 0}},
 		{"open mpi", ompi, Identity{1, 2, 1, 2, 0, 1, "", 0, "ompi-1226375169", SourceOpenMPI, 0}},
 		{"open mpi within slurm, job id by hand", ompi + slurm + "GOTRAIN_JOB_ID=j GOTRAIN_MASTER_ADDR=m GOTRAIN_MASTER_PORT=1 MASTER_PORT=2",
 			Identity{1, 2, 1, 2, 0, 1, "m", 1, "j", SourceOpenMPI, 0}},
 		{"open mpi on two machines", "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 " +
 			"OMPI_MCA_ess_base_jobid=9",
-			Identity{3, 4, 1, 2, 1, 2, "", 0, "ompi-9", SourceOpenMPI, 0}},
-		{"open mpi dealt round robin: node unknown", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2",
-			Identity{1, 4, 0, 2, -1, 2, "", 0, "parent-777-1", SourceOpenMPI, 0}},
+			Identity{3, 4, 1, 2, -1, -1, "", 0, "ompi-9", SourceOpenMPI, 0}},
+		{"open mpi on machines with 2 and 1 ranks", "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 " +
+			"OMPI_MCA_ess_base_jobid=9",
+			Identity{2, 3, 0, 1, -1, -1, "", 0, "ompi-9", SourceOpenMPI, 0}},
+		{"open mpi dealt round robin", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2",
+			Identity{1, 4, 0, 2, -1, -1, "", 0, "parent-777-1", SourceOpenMPI, 0}},
 		{"hydra", "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2", Identity{0, 2, 0, 2, 0, 1, "", 0, "parent-777-1", SourcePMI, 0}},
 		{"newer hydra", "PMI_RANK=0 PMI_SIZE=2 PMI_LOCAL_RANK=0 PMI_LOCAL_SIZE=2", Identity{0, 2, 0, 2, 0, 1, "", 0, "parent-777-1", SourcePMI, 0}},
 		{"slurm", slurm + step, Identity{3, 4, 1, 2, 1, 2, "n07", 0, "slurm-5-0-0", SourceSlurm, 0}},
 		{"srun with pmi", slurm + step + "PMI_RANK=3 PMI_SIZE=4", Identity{3, 4, 1, 2, 1, 2, "n07", 0, "slurm-5-0-0", SourceSlurm, 0}},
+		{"slurm with 3, 3 and 2 tasks", "SLURM_JOB_ID=5 SLURM_STEP_ID=1 SLURM_PROCID=7 SLURM_LOCALID=1 SLURM_NODEID=2 SLURM_STEP_NUM_TASKS=8 " +
+			"SLURM_STEP_TASKS_PER_NODE=3(x2),2 SLURM_NTASKS=99 SLURM_TASKS_PER_NODE=33(x3) SLURM_STEP_NODELIST=r1n[09-10],r2n[1] SLURM_JOB_NODELIST=q",
+			Identity{7, 8, 1, 2, 2, 3, "r1n09", 0, "slurm-5-1-0", SourceSlurm, 0}},
+		{"slurm, cyclic", "SLURM_JOB_ID=5 SLURM_STEP_ID=0 SLURM_PROCID=2 SLURM_LOCALID=1 SLURM_NODEID=0 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=2(x2) " +
+			"SLURM_STEP_NODELIST=a,b PMIX_RANK=2 PMIX_NAMESPACE=slurm.pmix.5.0",
+			Identity{2, 4, 1, 2, 0, 2, "a", 0, "slurm-5-0-0", SourceSlurm, 0}},
 		{"alone", "PATH=/bin RANK=", Identity{0, 1, 0, 1, 0, 1, "", 0, "", SourceSingle, 0}},
 		{"shell of sbatch is no rank", slurm, Identity{0, 1, 0, 1, 0, 1, "", 0, "", SourceSingle, 0}},
 		{"interactive step of salloc is no rank", slurm + "SLURM_STEP_ID=4294967290 SLURM_STEP_NUM_TASKS=1", Identity{0, 1, 0, 1, 0, 1, "", 0, "", SourceSingle, 0}},
@@ -65,9 +81,15 @@ func TestWhoAmIErrors(t *testing.T) {
 		{"GOTRAIN_RANK=0", "GOTRAIN_WORLD_SIZE", "not set, but other variables of this launcher are"},
 		{"GOTRAIN_WORLD_SIZE=2", "GOTRAIN_RANK", "not set"},
 		{"RANK=0", "WORLD_SIZE", "torchrun"},
-		{"RANK=0 WORLD_SIZE=2", "LOCAL_RANK", "one process per pod"},
+		{"RANK=0 WORLD_SIZE=2", "LOCAL_RANK", "1 if each pod is one rank"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=0", "LOCAL_WORLD_SIZE", "not a number of processes"},
+		{"RANK=8 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", "RANK", "8 is not below WORLD_SIZE=4"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=224.0.0.1 MASTER_PORT=23456", "MASTER_ADDR", "give the address of rank 0"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=tcp://224.0.0.1:23456 MASTER_PORT=23456", "MASTER_ADDR", "multicast"},
+		{"PET_NNODES=2 PET_NPROC_PER_NODE=8 PET_NODE_RANK=1 PET_MASTER_ADDR=h PET_MASTER_PORT=1", "LOCAL_RANK", "is to start the 8 ranks of node 1 of 2"},
+		{"GOTRAIN_LAUNCHER=volcano VC_TASK_INDEX=1 VC_WORKER_HOSTS=a,b", "GOTRAIN_LAUNCHER", "start the program with hcclrun"},
 		{"WORLD_SIZE=2", "RANK", "not set"},
-		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0,1 LOCAL_WORLD_SIZE=2", "LOCAL_RANK", "a list (0,1)"},
+		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0,1 LOCAL_WORLD_SIZE=2", "LOCAL_RANK", "is to start the 2 ranks of node 0 of 1 (the Ascend operator)"},
 		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 GROUP_WORLD_SIZE=2", "LOCAL_WORLD_SIZE", "not set"},
 		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h", "MASTER_PORT", "not set"},
 		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=70000", "MASTER_PORT", "not a port"},
@@ -85,6 +107,8 @@ func TestWhoAmIErrors(t *testing.T) {
 		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2", "SLURM_LOCALID", "Slurm"},
 		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0", "SLURM_TASKS_PER_NODE", "not set"},
 		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_TASKS_PER_NODE=2(x", "SLURM_TASKS_PER_NODE", "cannot read"},
+		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_TASKS_PER_NODE=2(x2)", "SLURM_TASKS_PER_NODE", "are 4 tasks"},
+		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_TASKS_PER_NODE=2 SLURM_JOB_NODELIST=n[1", "SLURM_STEP_NODELIST", "without a ]"},
 		{"SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=4 SLURM_TASKS_PER_NODE=2", "SLURM_NODEID", "not below the number of nodes"},
 	} {
 		id, err := whoAmI(env(c.env), fakeParent)
@@ -115,7 +139,7 @@ func FuzzWhoAmI(f *testing.F) {
 			return
 		}
 		if id.Rank < 0 || id.Rank >= id.World || id.LocalRank < 0 || id.LocalRank >= id.LocalWorld || id.LocalWorld > id.World ||
-			id.NodeRank >= id.Nodes || id.Nodes < 1 {
+			id.Nodes > 0 && id.NodeRank >= id.Nodes || id.Nodes < 1 && (id.Nodes != -1 || id.NodeRank != -1 || id.LocalWorld == id.World) {
 			t.Fatalf("%q: numbers do not fit: %+v", s, id)
 		}
 		if id.JobID == "" || len(id.JobID) > 64 || strings.ContainsAny(id.JobID, "/ \x00") || id.JobID[0] == '.' {
@@ -138,23 +162,6 @@ func TestSafeName(t *testing.T) {
 	}
 	if got := safeName("j-1_2.3"); got != "j-1_2.3" {
 		t.Errorf("a good name was changed to %s", got)
-	}
-}
-
-func TestSlurmLists(t *testing.T) {
-	for in, want := range map[string]string{"node[03-05,9],x": "node03", "a,b": "a", "a": "a", "n[1,2]-eth0,q": "n1-eth0", "bad[1": "", "": ""} {
-		if got := firstHost(in); got != want {
-			t.Errorf("firstHost(%q) = %q, want %q", in, got, want)
-		}
-	}
-	got, ok := tasksPerNode("4(x2),2")
-	if !ok || fmt.Sprint(got) != "[4 4 2]" {
-		t.Errorf("tasksPerNode: %v %v", got, ok)
-	}
-	for _, bad := range []string{"", "x", "4(x", "4(x2", "4(x0)", "-1", "0", "1(x99999999)"} {
-		if got, ok := tasksPerNode(bad); ok {
-			t.Errorf("tasksPerNode(%q) = %v", bad, got)
-		}
 	}
 }
 

@@ -72,7 +72,12 @@ func (r *reader) master(id *Identity) {
 		prefix = "GOTRAIN_MASTER_"
 	}
 	if v := r.str(prefix + "ADDR"); v != "" {
-		id.MasterAddr = v
+		host, port, err := Endpoint(v)
+		if err != nil {
+			msg, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+			r.fail(prefix+"ADDR", msg, hint)
+		}
+		id.MasterAddr, id.MasterPort = host, port
 	}
 	if r.has(prefix + "PORT") {
 		id.MasterPort = r.opt(prefix+"PORT", 0)
@@ -91,7 +96,7 @@ var names = map[string][4]string{
 	SourceSlurm:    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE"},
 }
 
-// complete checks that the numbers are consistent and derives the nodes if the launcher does not provide them.
+// complete checks that the numbers are consistent and derives the nodes where that is certain.
 func (r *reader) complete(id *Identity) {
 	n := names[r.source]
 	below := func(a string, x int, b string, y int) {
@@ -117,15 +122,20 @@ func (r *reader) complete(id *Identity) {
 		r.fail("number of nodes", "0 is not a number of machines", "")
 		return
 	}
-	if id.Nodes < 0 {
-		id.Nodes = (id.World + id.LocalWorld - 1) / id.LocalWorld
+	// Of several machines the launcher must say how many: machines may have different numbers of ranks, so a quotient would differ between ranks.
+	if id.Nodes < 0 && id.LocalWorld == id.World {
+		id.Nodes = 1
 	}
-	if id.NodeRank < 0 && id.Nodes == 1 {
+	if id.Nodes == 1 && id.NodeRank < 0 {
 		id.NodeRank = 0
 	}
-	// Ranks are usually assigned node by node; if the local rank agrees, this gives the node.
-	if id.NodeRank < 0 && id.World%id.LocalWorld == 0 && id.Rank%id.LocalWorld == id.LocalRank {
+	// Ranks that are assigned node by node tell the node, if the launcher says that all have as many.
+	if id.NodeRank < 0 && id.Nodes > 0 && id.World == id.Nodes*id.LocalWorld && id.Rank%id.LocalWorld == id.LocalRank {
 		id.NodeRank = id.Rank / id.LocalWorld
+	}
+	if id.Nodes < 0 {
+		id.NodeRank = -1
+		return
 	}
 	if id.NodeRank >= id.Nodes {
 		r.fail("node rank", fmt.Sprintf("%d is not below the number of nodes %d", id.NodeRank, id.Nodes), "")
