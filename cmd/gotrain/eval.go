@@ -30,7 +30,7 @@ needed. Every sample counts exactly once, whatever the number of ranks.`,
   gotrain eval runs/resnet50/checkpoints --ranks 1 --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := launch.Self()
+			p, err := thisProcess()
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ needed. Every sample counts exactly once, whatever the number of ranks.`,
 			eval := func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
 				return evalWork(ctx, a, r, id, from, asJSON)
 			}
-			return a.start(c.Context(), r, id, ranksOf{work: eval, result: true, warnings: aboutSets(r.Warnings(), given)})
+			return a.start(c.Context(), r, p, ranksOf{work: eval, result: true, warnings: aboutSets(r.Warnings(), given)})
 		},
 	}
 	f.add(c)

@@ -23,8 +23,8 @@ func (a *app) runCmd() *cobra.Command {
 		Long: `Train according to a recipe. RECIPE is a file, or the name of a recipe in the binary.
 
 Without a launcher, gotrain starts train.ranks processes on this machine and supervises them. Under mpirun, torchrun, srun or hcclrun each
-process is one rank, and the launcher decides how many there are. All ranks must be on one machine. GOTRAIN_LAUNCHER=none ignores what a
-launcher left in the environment.
+process is one rank, and the launcher decides how many there are. In a pod of the Ascend operator, of PyTorchJob or of Volcano, gotrain
+starts the ranks of that pod. GOTRAIN_LAUNCHER=none ignores what a launcher left in the environment.
 
 SIGTERM, SIGINT, SIGUSR1 and SIGHUP end the run after the step under way: all ranks agree, a checkpoint is written, the exit code is 75, and
 the same command resumes from there. A second SIGTERM or SIGINT, at least one second later, abandons that step and saves the one before; a
@@ -56,7 +56,7 @@ type work func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 
 // onRanks does the work in this process if it is a rank, and otherwise starts the ranks.
 func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work) error {
-	id, err := launch.Self()
+	p, err := thisProcess()
 	if err != nil {
 		return err
 	}
@@ -64,12 +64,12 @@ func (a *app) onRanks(ctx context.Context, f *recipeFlags, recipe string, w work
 	if err != nil {
 		return err
 	}
-	if id.Rank == 0 { // which reads them for all; the other ranks may be on machines without them
+	if p.first() { // which reads them for all; the other ranks may be on machines without them
 		if err := assemble.FindWeights(r); err != nil {
 			return err
 		}
 	}
-	return a.start(ctx, r, id, ranksOf{work: w, warnings: r.Warnings()})
+	return a.start(ctx, r, p, ranksOf{work: w, warnings: r.Warnings()})
 }
 
 // ranksOf is what the ranks of a command do.
@@ -80,16 +80,15 @@ type ranksOf struct {
 }
 
 // start is onRanks with a loaded recipe.
-func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, do ranksOf) error {
+func (a *app) start(ctx context.Context, r *recipes.Recipe, p process, do ranksOf) error {
 	launch.OutliveReaders()
 	noQuit := launch.ExitOnQuit()
 	defer noQuit()
-	alone := id.Source == launch.SourceSingle
-	if id.Rank == 0 && id.Source != launch.SourceGotrain {
-		a.warn(do.warnings) // once: here, or in the supervisor
+	if p.speaks() {
+		a.warn(do.warnings)
 	}
-	if !alone || r.Train.Ranks == 1 {
-		return do.work(ctx, a, r, id)
+	if p.isRank(r.Train.Ranks) {
+		return do.work(ctx, a, r, p.id)
 	}
 	// Report problems common to all ranks once, before starting any.
 	if err := findData(r); err != nil {
@@ -105,10 +104,15 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, id launch.Identity, 
 		env = append(env, fmt.Sprintf("GOTRAIN_THREADS=%d", n)) // the recipe wins over the environment, as it does in a rank
 	}
 	noQuit() // the supervisor forwards the signal
-	return launch.Supervise(ctx, launch.Job{
+	job := launch.Job{
 		Env:  env,
 		Argv: append([]string{self}, os.Args[1:]...), Ranks: r.Train.Ranks, NoPin: !r.Train.PinCPUs, NUMA: nodeOf(r.Train.Device),
 		Result: do.result,
 		Grace:  time.Duration(r.Train.GraceSeconds * float64(time.Second)),
-	})
+	}
+	if p.pod != nil {
+		p.pod.Place(&job)
+		job.Env = append(job.Env, p.pod.Environ()...)
+	}
+	return launch.Supervise(ctx, job)
 }

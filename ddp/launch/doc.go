@@ -6,7 +6,8 @@
 // [WhoAmI] reads the environment variables that launchers set and returns an [Identity]. It checks these launchers, in this order:
 //
 //	gotrain      GOTRAIN_RANK, GOTRAIN_WORLD_SIZE, GOTRAIN_LOCAL_RANK, GOTRAIN_LOCAL_WORLD_SIZE, …
-//	torchrun     RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_*
+//	torchrun     RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_*;
+//	             by hand, LOCAL_RANK may be left out where LOCAL_WORLD_SIZE (or NPROC_PER_NODE) is given: ranks are counted machine by machine
 //	Open MPI     OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE, PMIX_NAMESPACE
 //	MPICH/Hydra  PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS (Intel MPI too)
 //	Slurm        SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURM_NODEID, … inside an srun step
@@ -14,6 +15,12 @@
 // If none is present, the process runs alone. GOTRAIN_LAUNCHER=none forces that, whatever variables are set; the name of a source selects that
 // source. The first launcher with any of its variables set wins. An incomplete set, or numbers that contradict each other, is an
 // error that names the variable and the launcher. An empty variable counts as not set.
+//
+// Operators of Kubernetes start one process a machine and leave it to that process to start the ranks: the Ascend operator, PyTorchJob, Volcano. Such a
+// process is no rank. [PodOf] recognises it, [Pod.Place] makes its part of the job out of a [Job], and WhoAmI returns an error.
+//
+// Where several machines have different numbers of ranks, a rank cannot know how many machines there are unless the launcher says it (torchrun and
+// Slurm do, mpirun does not). Then NodeRank and Nodes are -1, and the ranks find out when they meet.
 //
 // # Supervise
 //

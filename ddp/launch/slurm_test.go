@@ -17,7 +17,8 @@ func TestSlurmHosts(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %s", in, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "bad[1", "a]", "a[1]]", "a[]", "a[x]", "a[2-1]", "a[1-]", "a[-1]", "a,,b", "a[1-999999999]", "a[0-99999][0-99999]", "a[[1]]", "a[1,]"} {
+	for _, bad := range []string{"", "bad[1", "a]", "a[1]]", "a[]", "a[x]", "a[2-1]", "a[1-]", "a[-1]", "a,,b",
+		"a[1-999999999]", "a[0-99999][0-99999]", "a[[1]]", "a[1,]"} {
 		if got, err := SlurmHosts(bad); err == nil {
 			t.Errorf("%q: %.50q", bad, got)
 		}
