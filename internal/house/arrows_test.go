@@ -39,7 +39,7 @@ var arrows = map[string]string{
 	"ddp/bucket":     "npu",
 	"ddp/schedule":   "", // pure: the order of collectives of a step
 	"ddp/simulate":   "ddp/bucket ddp/schedule ddp/comm/link",
-	"ddp/compress":   "npu ddp/bucket ddp/comm ddp/comm/reduce",
+	"ddp/compress":   "npu ddp ddp/bucket ddp/comm ddp/comm/reduce",
 	"ddp/meet/...":   "ddp/meet ddp/meet/... ddp/launch internal/procfs", // rendezvous: knows no collective
 	"ddp/meet/pmix":  "ddp/launch npu/solib",                             // it loads a library
 	"ddp/comm":       "npu",
