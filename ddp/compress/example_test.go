@@ -24,5 +24,5 @@ func ExampleCosts() {
 	// Output:
 	// none 4100.0 KiB travel as 4100.0 KiB
 	// bf16 4100.0 KiB travel as 2050.0 KiB
-	// int8 4100.0 KiB travel as 1047.0 KiB
+	// int8 4100.0 KiB travel as 1044.5 KiB
 }

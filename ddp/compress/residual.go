@@ -81,4 +81,6 @@ func coarser(value []int16, by float32, from, to int) {
 	}
 }
 
-func short(v float64) int16 { return int16(min(max(math.RoundToEven(v), math.MinInt16), math.MaxInt16)) }
+func short(v float64) int16 {
+	return int16(min(max(math.RoundToEven(v), math.MinInt16), math.MaxInt16))
+}
