@@ -45,6 +45,7 @@ var arrows = map[string]string{
 	"ddp/comm":       "npu",
 	"ddp/comm/...":   "npu npu/... ddp/comm ddp/comm/...",
 	"ddp/comm/tcp":   "npu ddp/comm ddp/comm/... ddp/meet ddp/meet/wire",
+	"ddp/comm/nodes": "npu ddp/comm ddp/comm/... ddp/meet",
 	"ddp/comm/link":  "",
 	"ddp/launch":     "internal/cgroup internal/procfs",
 	"ddp/launch/...": "ddp/launch ddp/launch/... internal/...",

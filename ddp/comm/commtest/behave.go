@@ -28,7 +28,7 @@ func (tr Transport) inPlace(t *testing.T) {
 					inputs[r] = pattern(npu.F32, n, r)
 				}
 				call := comm.Call{Kind: comm.AllReduce, DType: npu.F32}
-				want := fold(call, inputs)
+				want := tr.fold(call, inputs)
 				all(t, g, func(ctx context.Context, c comm.Communicator) error {
 					r := int64(c.Rank())
 					m, free, err := tr.memory(c, npu.F32, n, own == allShared || own == mixed && r%2 == 0)

@@ -37,6 +37,10 @@ type Transport struct {
 	// *comm.TimeoutError need not name a rank. It must not name a wrong one.
 	Deaf bool
 
+	// Nodes is for a transport that sums node by node: it gives the node of each of n ranks. The twin then sums inside each node in the order of ranks,
+	// and the nodes' sums in the order of nodes, each sum of 16-bit floats in float32 with one rounding at its end. nil: all ranks on one node.
+	Nodes func(n int) []int
+
 	mem *memories
 }
 

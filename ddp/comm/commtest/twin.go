@@ -12,12 +12,12 @@ import (
 )
 
 // twin is what each rank must hold after the call, computed in one place; nil where the contract leaves it open.
-func twin(call comm.Call, inputs [][]byte) [][]byte {
+func (tr Transport) twin(call comm.Call, inputs [][]byte) [][]byte {
 	w := len(inputs)
 	out := make([][]byte, w)
 	switch call.Kind {
 	case comm.AllReduce, comm.Reduce, comm.ReduceScatter:
-		sum := fold(call, inputs)
+		sum := tr.fold(call, inputs)
 		for r := range out {
 			switch {
 			case call.Kind == comm.ReduceScatter:
@@ -47,6 +47,25 @@ func twin(call comm.Call, inputs [][]byte) [][]byte {
 func part(b []byte, w, r int) []byte {
 	n := len(b) / w
 	return b[r*n : (r+1)*n]
+}
+
+// fold combines node by node, and inside a node in rank order.
+func (tr Transport) fold(call comm.Call, inputs [][]byte) []byte {
+	if tr.Nodes == nil {
+		return fold(call, inputs)
+	}
+	var nodes [][][]byte
+	for r, n := range tr.Nodes(len(inputs)) {
+		for len(nodes) <= n {
+			nodes = append(nodes, nil)
+		}
+		nodes[n] = append(nodes[n], inputs[r])
+	}
+	var sums [][]byte
+	for _, inputs := range nodes {
+		sums = append(sums, fold(call, inputs))
+	}
+	return fold(call, sums)
 }
 
 // fold combines in rank order. 16-bit floats keep a float32 sum until the end, so they are widened first: Into would round at each step.

@@ -101,7 +101,7 @@ func (tr Transport) compare(t *testing.T, g []comm.Communicator, call comm.Call,
 		}
 		return
 	}
-	wants := twin(call, inputs)
+	wants := tr.twin(call, inputs)
 	var before [][]byte
 	for range 2 {
 		outputs := make([][]byte, w)

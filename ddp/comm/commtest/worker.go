@@ -66,7 +66,7 @@ func (tr Transport) check(ctx context.Context, c comm.Communicator, call comm.Ca
 	if err != nil {
 		return fmt.Errorf("%v, %v memory: %w", call, own, err)
 	}
-	if why := tr.wrong(call, twin(call, inputs)[c.Rank()], got); why != "" {
+	if why := tr.wrong(call, tr.twin(call, inputs)[c.Rank()], got); why != "" {
 		return fmt.Errorf("%v, %v memory: %s", call, own, why)
 	}
 	return nil

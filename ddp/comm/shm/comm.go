@@ -148,6 +148,9 @@ func (c *Comm) brokenError() error {
 // unmapped. A rank whose calls have all completed can close without waiting for others. Close is idempotent.
 func (c *Comm) Close() error { return c.leave(left) }
 
+// Vanish makes a rank disappear silently, as if its process had died: for tests of transports that are made of this one.
+func (c *Comm) Vanish() { _ = c.leave(absent) }
+
 func (c *Comm) leave(state uint32) error {
 	c.mu.Lock()
 	if c.closed {
