@@ -72,7 +72,17 @@ func (c Cluster) AllReduce(n int64) time.Duration {
 	return pipeline(l.Scatter(inside, n)+l.Share(inside, n), outside, n)
 }
 
-// Share is the time of an all-gather or all-to-all of n bytes, all parts together.
+// AllToAll is the time of an all-to-all of n bytes, all parts together. Every rank has parts for every rank of the other hosts, so the card carries those of
+// all ranks of the host.
+func (c Cluster) AllToAll(n int64) time.Duration {
+	inside := c.PerHost()
+	if c.Ranks < 2 || c.Hosts == 1 || inside == 1 {
+		return c.Share(n)
+	}
+	return pipeline(c.local().Share(inside, n), c.wire().Share(c.Hosts, n*int64(inside)), n)
+}
+
+// Share is the time of an all-gather of n bytes, all parts together.
 func (c Cluster) Share(n int64) time.Duration {
 	if c.Ranks < 2 {
 		return 0
