@@ -2,117 +2,132 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm/shm"
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/ddp/launch/remote"
 )
 
-const usage = `hcclrun starts a program once for each rank on this machine, and supervises the processes.
-
-Usage:
-  hcclrun -n N [flags] PROGRAM [arguments]
-
-Examples:
-  hcclrun -n 2 gotrain run recipes/resnet50.toml
-  hcclrun -np 8 --grace 60s ./my-loop
-
-Flags:
-  -n, -np, --nproc N   number of ranks
-      --grace TIME     how long ranks may take to end after a stop request, such as 30s (the default). After that time they get a
-                       second request, or are killed if a rank failed; after twice the time they are killed. hcclrun waits for a rank
-                       that is saving.
-      --no-pin         do not bind each rank to its own cores
-  -h, --help           show this help
-
-All ranks run on this machine: this version of gotrain does not train on several machines.
-SIGINT and SIGTERM are passed on to the ranks, as is a second one (a second later or more); a third kills them.
-A closed or full console never ends a job: lines that cannot be written are dropped, and a note gives their number.
-Each process gets GOTRAIN_RANK, GOTRAIN_WORLD_SIZE, GOTRAIN_LOCAL_RANK, … in its environment.
-
-Exit codes: that of the first rank that failed, and
-`
-
-func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	job, help, err := parse(args)
-	if help {
-		fmt.Fprint(stdout, usage+launch.CodeTable())
-		return launch.ExitOK
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == agentFlag {
+		os.Exit(agent())
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "hcclrun: %v\nhint: hcclrun --help\n", err)
-		return launch.ExitUsage
-	}
-	job.Stdout, job.Stderr = stdout, stderr
-	defer shm.Sweep("") // ranks that were killed while joining leave a file
-	if err := launch.Supervise(ctx, job); err != nil {
-		fmt.Fprintf(launch.NewStream(stderr), "hcclrun: %v\n", err)
-		return launch.ExitCode(err)
-	}
-	return launch.ExitOK
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// parse reads the flags up to the program. It does not use package flag, which would also parse the flags of the program and does not support -np.
-func parse(args []string) (job launch.Job, help bool, err error) {
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		name, value, inline := strings.Cut(args[0], "=")
-		args = args[1:]
-		take := func() string {
-			if !inline && len(args) > 0 {
-				value, args = args[0], args[1:]
-			} else if !inline {
-				err = fmt.Errorf("%s needs a value", name)
-			}
-			return value
-		}
-		switch name {
-		case "-h", "--help", "-help":
-			return job, true, nil
-		case "-n", "-np", "--np", "--nproc", "--nproc_per_node", "--nproc-per-node":
-			if v := take(); err == nil {
-				if job.Ranks, err = strconv.Atoi(v); err != nil || job.Ranks < 1 {
-					err = fmt.Errorf("%s needs a positive number of ranks, got %q", name, v)
-				}
-			}
-		case "--grace":
-			if v := take(); err == nil {
-				if job.Grace, err = time.ParseDuration(v); err != nil || job.Grace <= 0 {
-					err = fmt.Errorf("%s needs a duration such as 30s, got %q", name, v)
-				}
-			}
-		case "--no-pin":
-			job.NoPin = true
-		case "--":
-			job.Argv = args
-			args = nil
-		case "-H", "--host", "--hosts", "--hostfile", "-f", "--nnodes":
-			err = fmt.Errorf("%s: ranks are started on this machine only", name)
-		default:
-			err = fmt.Errorf("unknown flag %s", name)
-		}
-		if err != nil {
-			return job, false, err
-		}
+// agentFlag makes this program the agent of another hcclrun. It is no option for people.
+const agentFlag = "--agent"
+
+// agent starts ranks on this host for an hcclrun on another one, which is at the other end of standard input and output.
+func agent() int {
+	err := remote.Serve(context.Background(), os.Stdin, os.Stdout, remote.Serving{Sweep: sweep})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "hcclrun --agent: %v\n", err)
 	}
-	if job.Argv == nil {
-		job.Argv = args
+	return launch.ExitCode(err)
+}
+
+// sweep removes what ranks that were killed while joining left on this host.
+func sweep() { shm.Sweep("") }
+
+// runner is one call of hcclrun.
+type runner struct {
+	options
+	lookup         launch.Lookup
+	stdout, stderr io.Writer
+}
+
+// usageError is an error of the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+func (e usageError) ExitCode() int { return launch.ExitUsage }
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	r := &runner{lookup: os.LookupEnv, stdout: stdout, stderr: launch.NewStream(stderr)}
+	var err error
+	if r.options, err = parse(args); err != nil {
+		err = usageError{err}
+	} else {
+		err = r.run(ctx, stderr)
 	}
+	var wrong usageError
 	switch {
-	case len(job.Argv) == 0:
-		return job, false, fmt.Errorf("no program to start")
-	case job.Ranks == 0:
-		return job, false, fmt.Errorf("the number of ranks is missing: -n N")
+	case err == nil:
+		return launch.ExitOK
+	case errors.As(err, &wrong) && !strings.Contains(err.Error(), "\nhint: "):
+		fmt.Fprintf(r.stderr, "hcclrun: %v\nhint: hcclrun --help\n", err)
+	default:
+		fmt.Fprintf(r.stderr, "hcclrun: %v\n", err)
 	}
-	if _, err := exec.LookPath(job.Argv[0]); err != nil {
-		return job, false, fmt.Errorf("cannot start %s: %v", job.Argv[0], err)
+	return launch.ExitCode(err)
+}
+
+// run does what the options say.
+func (r *runner) run(ctx context.Context, stderr io.Writer) error {
+	switch {
+	case r.help:
+		fmt.Fprint(r.stdout, helpText())
+		return nil
+	case r.done != "":
+		text, err := completion(r.done)
+		if err == nil {
+			fmt.Fprint(r.stdout, text)
+			return nil
+		}
+		return usageError{err}
 	}
-	return job, false, nil
+	if len(r.ignored) > 0 {
+		fmt.Fprintf(r.stderr, "hcclrun: without effect here: %s\n", strings.Join(r.ignored, ", "))
+	}
+	job := launch.Job{Argv: r.argv, Dir: r.wdir, Grace: r.grace, NoPin: r.noPin, Restarts: r.restarts, TagAll: r.tagAll, Logs: r.logs,
+		Stdout: r.stdout, Stderr: stderr}
+	var err error
+	if job.Env, err = r.environ(os.Environ()); err != nil {
+		return usageError{err}
+	}
+	list, many, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	if many {
+		return r.across(ctx, list, job)
+	}
+	if r.check {
+		return usageError{errors.New("--check examines the hosts of a list: give -H or --hostfile")}
+	}
+	if err := r.here(&job); err != nil {
+		return err
+	}
+	if err := r.program(); err != nil {
+		return err
+	}
+	defer sweep()
+	return launch.Supervise(ctx, job)
+}
+
+// program checks that there is one, and that it exists.
+func (r *runner) program() error {
+	if len(r.argv) == 0 || r.argv[0] == "" {
+		return usageError{errors.New("no program to start")}
+	}
+	if _, err := exec.LookPath(r.argv[0]); err != nil {
+		return usageError{fmt.Errorf("cannot start %s: %w", r.argv[0], err)}
+	}
+	return nil
+}
+
+// startTimeout is how long hosts may take to answer.
+func (r *runner) startTimeout() time.Duration {
+	if r.start > 0 {
+		return r.start
+	}
+	return 30 * time.Second
 }

@@ -2,42 +2,76 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
+// The test binary plays hcclrun, and its agents.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == agentFlag, os.Getenv("GOTRAIN_TEST_HCCLRUN") != "" && len(os.Args) > 1:
+		os.Unsetenv("GOTRAIN_TEST_HCCLRUN") // ranks are other programs
+		main()
+	}
+	os.Exit(m.Run())
+}
+
 func TestParse(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "id_ed25519")
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args string
-		want string // ranks, grace, pinning, program; or the error
+		want string // parts of the options as %+v, separated by " & "; or the error behind "!"
 	}{
-		{"-n 2 true -n 3", "2 0s pin true -n 3"},
-		{"-np=4 --grace 5s --no-pin true", "4 5s free true"},
-		{"--nproc 1 -- true --help", "1 0s pin true --help"},
-		{"true", "the number of ranks is missing: -n N"},
-		{"-n 2", "no program to start"},
-		{"-n", "-n needs a value"},
-		{"-n two true", `-n needs a positive number of ranks, got "two"`},
-		{"-n 0 true", `-n needs a positive number of ranks, got "0"`},
-		{"-n 1 --grace soon true", `--grace needs a duration such as 30s, got "soon"`},
-		{"-n 1 --hosts a,b true", "--hosts: ranks are started on this machine only"},
-		{"-n 1 --wat true", "unknown flag --wat"},
-		{"-n 1 /no/such/program", "cannot start /no/such/program: "},
+		{"-n 2 true -n 3", "ranks:2 & argv:[true -n 3]"},
+		{"-np=4 --grace 5s --no-pin true", "ranks:4 & grace:5000000000 & noPin:true"},
+		{"--nproc 1 -- true --help", "ranks:1 & argv:[true --help] & help:false"},
+		{"--num-proc 3 x", "ranks:3"},
+		{"-H a:8,b:8 x", "hosts:a:8,b:8"},
+		{"--hosts a x", "hosts:a "},
+		{"-machinefile m x", "hostfile:m"},
+		{"-f m -ppn 4 x", "hostfile:m & perNode:4"},
+		{"--map-by ppr:4:node --bind-to none x", "perNode:4 & noPin:true"},
+		{"--nproc_per_node=8 --nnodes=8 --node_rank=0 --master_addr=192.168.1.10 --master_port=29500 gotrain run R.toml",
+			"nproc:8 & nnodes:8 & nodeRank:0 & master:192.168.1.10 & port:29500 & argv:[gotrain run R.toml]"},
+		{"--nproc-per-node 8 --nnodes 8:8 --node-rank 7 --master-addr n1 x", "nproc:8 & nnodes:8 & nodeRank:7 & master:n1"},
+		{"--rdzv_endpoint=n1:29400 --rdzv_id=77 --rdzv_backend=c10d --max_restarts=3 x", "endpoint:n1:29400 & id:77 & restarts:3"},
+		{"-x A=1 -x B --env C=2 -genv D 4 -envlist E,F x", "env:[A=1 B C=2 D=4 E F]"},
+		{"-p 2222 -i " + key + " x", "sshPort:2222 & sshKey:" + key},
+		{"-i a:0,1@b x", "include:a:0,1@b & sshKey: "},
+		{"--mca btl_tcp_if_include eth1 -mca pml ob1 x", "iface:eth1 & ignored:[--mca pml ob1]"},
+		{"--allow-run-as-root --oversubscribe --prefix /usr x", "spread:true & ignored:[--allow-run-as-root --prefix /usr]"},
+		{"--output-filename logs --tag-output x", "logs:logs & tagAll:true"},
+		{"--start-timeout 90 x", "start:90000000000"},
+		{"-n", "!-n needs a value"},
+		{"-n two true", `!-n: needs a positive number of ranks, got "two"`},
+		{"-n 0 true", `!-n: needs a positive number of ranks, got "0"`},
+		{"-n 1 --grace soon true", `!--grace: needs a duration such as 30s, got "soon"`},
+		{"-n 1 --wat true", "!unknown flag --wat"},
+		{"--hostfil x", "!unknown flag --hostfil; did you mean --hostfile?"},
+		{"--check=1 x", `!--check takes no value, got "1"`},
+		{"--nnodes 1:4 x", "!--nnodes: 1:4 is a range"},
+		{"--rdzv_backend etcd x", "!--rdzv_backend: there is no etcd here"},
+		{"--map-by node x", "!--map-by: \"node\" would place consecutive ranks on different hosts"},
+		{"-x GOTRAIN_JOB_TOKEN=1 x", "!-x: GOTRAIN_JOB_TOKEN is made by hcclrun"},
 	} {
-		j, _, err := parse(strings.Fields(c.args))
-		got := ""
-		if err != nil {
-			got = err.Error()
-		} else {
-			pin := "pin"
-			if j.NoPin {
-				pin = "free"
+		o, err := parse(strings.Fields(c.args))
+		if want, fails := strings.CutPrefix(c.want, "!"); fails {
+			if err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", c.args, err, want)
 			}
-			got = strings.Join([]string{string(rune('0' + j.Ranks)), j.Grace.Round(time.Second).String(), pin, strings.Join(j.Argv, " ")}, " ")
+			continue
 		}
-		if got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
-			t.Errorf("%s: %s, want %s", c.args, got, c.want)
+		got := fmt.Sprintf("%+v", o)
+		for part := range strings.SplitSeq(c.want, " & ") {
+			if err != nil || !strings.Contains(got, part) {
+				t.Errorf("%s: no %q in %s %v", c.args, part, got, err)
+			}
 		}
 	}
 }
@@ -50,9 +84,28 @@ func TestRun(t *testing.T) {
 	}{
 		{[]string{"-n", "2", "sh", "-c", "sleep 0.$GOTRAIN_RANK; echo $GOTRAIN_RANK of $GOTRAIN_WORLD_SIZE"}, 0, "0 of 2\n[rank 1] 1 of 2\n"},
 		{[]string{"-n", "2", "sh", "-c", "exit 7$GOTRAIN_RANK"}, 70, "failed first: exit code 7"},
-		{[]string{"--help"}, 0, "Exit codes: that of the first rank that failed, and\n    0  done"},
-		{[]string{"-x"}, 64, "hcclrun: unknown flag -x\nhint: hcclrun --help\n"},
+		{[]string{"--help"}, 0, "Exit codes: that of the first rank that failed, 69 if a host cannot be used or is lost, and\n    0  done"},
+		{[]string{"-y"}, 64, "hcclrun: unknown flag -y\nhint: hcclrun --help\n"},
+		{[]string{"true"}, 64, "the number of ranks is missing: -n N"},
+		{[]string{"-n", "2"}, 64, "no program to start"},
+		{[]string{"-n", "1", "/no/such/program"}, 64, "cannot start /no/such/program: "},
+		{[]string{"-n", "1", "--verbose", "true"}, 0, "hcclrun: without effect here: --verbose\n"},
+		{[]string{"-n", "1", "-x", "NO_SUCH_VARIABLE", "true"}, 64, "-x NO_SUCH_VARIABLE: this variable is not set here"},
+		{[]string{"-n", "1", "-x", "MINE=7", "sh", "-c", "echo mine $MINE"}, 0, "mine 7"},
+		{[]string{"--nnodes", "2", "--nproc_per_node", "2", "true"}, 64, "--node_rank is missing"},
+		{[]string{"--nnodes", "2", "--node_rank", "2", "true"}, 64, "--node_rank 2 is not below --nnodes 2"},
+		{[]string{"--nnodes", "2", "--node_rank", "0", "true"}, 64, "--master_addr is missing"},
+		{[]string{"--nnodes", "2", "--node_rank", "0", "--master_addr", "224.0.0.1", "true"}, 64, "224.0.0.1 is not an address that one can connect to"},
+		{[]string{"--completion", "bash"}, 0, "complete -F _hcclrun hcclrun"},
+		{[]string{"--check"}, 64, "--check examines the hosts of a list"},
+		// The articles' command line, on the second of two hosts.
+		{strings.Fields("--nproc_per_node=2 --nnodes=2 --node_rank=1 --master_addr=192.168.1.10 --master_port=29500 sh -c " +
+			"echo:$GOTRAIN_RANK/$GOTRAIN_WORLD_SIZE:$GOTRAIN_LOCAL_RANK:$GOTRAIN_NODE_RANK/$GOTRAIN_NODES:$GOTRAIN_MASTER_ADDR:$GOTRAIN_MASTER_PORT"), 0,
+			"[rank 3] 3/4 1 1/2 192.168.1.10 29500\n"},
 	} {
+		if last := len(c.args) - 1; strings.HasPrefix(c.args[last], "echo:") {
+			c.args[last] = strings.ReplaceAll(c.args[last], ":", " ")
+		}
 		var out bytes.Buffer
 		code := run(t.Context(), c.args, &out, &out)
 		if c.code == 70 && code == 71 { // whichever of the two was first
@@ -61,5 +114,15 @@ func TestRun(t *testing.T) {
 		if code != c.code || !strings.Contains(out.String(), c.text) {
 			t.Errorf("%v: code %d\n%s", c.args, code, out.String())
 		}
+	}
+}
+
+// What is sent to other hosts: settings, nothing secret, and what was asked for.
+func TestForward(t *testing.T) {
+	r := &runner{options: options{env: []string{"MY_API_KEY", "MINE=1"}}}
+	got := strings.Join(r.forward([]string{"HOME=/root", "GOTRAIN_DATA=/d", "HCCL_TIMEOUT=3", "ASCEND_HOME=/a", "OMP_NUM_THREADS=2", "PATH=/bin",
+		"HCCL_PASSWORD=x", "GOTRAIN_TOKEN_FILE=/t", "GOTRAIN_JOB_TOKEN=x", "MY_API_KEY=k", "MINE=1", "OTHER=2"}), " ")
+	if want := "GOTRAIN_DATA=/d HCCL_TIMEOUT=3 ASCEND_HOME=/a OMP_NUM_THREADS=2 PATH=/bin MY_API_KEY=k MINE=1"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
