@@ -31,9 +31,8 @@ type hall struct {
 	empty   chan struct{} // closed when every rank has left or is lost
 	members []wire.Member
 
-	stop  chan struct{}
-	lines map[*line]bool // all that are open
-	wg    sync.WaitGroup
+	stop chan struct{}
+	wg   sync.WaitGroup
 }
 
 // seat is the coordinator's side of a rank.
@@ -49,7 +48,7 @@ type seat struct {
 func newHall(cfg *Config, beat time.Duration, listener *net.TCPListener, token []byte) *hall {
 	now := time.Now()
 	h := &hall{cfg: cfg, beat: beat, say: cfg.Waiting, seats: make([]*seat, cfg.World), begun: now, vigil: newVigil(beat, cfg.World, now),
-		gathers: map[string]*gathering{}, empty: make(chan struct{}), stop: make(chan struct{}), lines: map[*line]bool{}}
+		gathers: map[string]*gathering{}, empty: make(chan struct{}), stop: make(chan struct{})}
 	h.vigil.limit = max(h.vigil.limit, unmet)
 	h.gate = &gate{listener: listener, limit: cfg.Timeouts.Handshake, refused: &rare{every: tell, tell: cfg.Warn}, admit: h.admit,
 		door: door{job: wire.JobName(cfg.Job), generation: cfg.Generation, token: token, judge: h.judge}}
@@ -95,18 +94,12 @@ func (h *hall) sit(conn net.Conn, rank int, zero netip.Addr) {
 		return
 	}
 	l := newLine(conn)
-	h.lines[l] = true
 	h.wg.Go(func() { h.serve(l, rank, zero) })
 }
 
 // serve reads what a rank sends until its line ends.
 func (h *hall) serve(l *line, rank int, zero netip.Addr) {
-	defer func() {
-		h.mu.Lock()
-		delete(h.lines, l)
-		h.mu.Unlock()
-		l.close()
-	}()
+	defer l.close()
 	l.conn.SetReadDeadline(time.Now().Add(h.cfg.Timeouts.Handshake))
 	k, payload, err := l.receive()
 	if err != nil || k != wire.KindJoin {
@@ -465,12 +458,13 @@ func (h *hall) end(limit time.Duration) (stayed []int) {
 	h.gate.close()
 	h.mu.Lock()
 	h.ended = true
-	var lines []*line
-	for l := range h.lines {
-		lines = append(lines, l)
-	}
+	var lines []*line // of ranks that have come; the others get their refusal from serve, and go
 	for r, s := range h.seats {
-		if s != nil && !s.gone && h.started && !h.told {
+		if s == nil || s.gone {
+			continue
+		}
+		lines = append(lines, s.line)
+		if h.started && !h.told {
 			if r > 0 && !s.left {
 				stayed = append(stayed, r)
 			}

@@ -61,6 +61,9 @@ func (c *Config) complete() error {
 	if c.Machine == "" {
 		c.Machine = Machine()
 	}
+	if c.network == "" {
+		c.network = network()
+	}
 	if c.Lookup == nil {
 		c.Lookup = os.LookupEnv
 	}
@@ -217,7 +220,7 @@ func (g *Group) listen(ctx context.Context, ip netip.Addr, token []byte) error {
 func (g *Group) talk(conn net.Conn, atZero bool) {
 	cfg := g.cfg
 	addr := g.data.gate.listener.Addr().(*net.TCPAddr).AddrPort()
-	j := wire.Join{Network: network(), LocalWorld: cfg.LocalWorld, Nodes: cfg.Nodes, AtZero: atZero, Member: wire.Member{
+	j := wire.Join{Network: cfg.network, LocalWorld: cfg.LocalWorld, Nodes: cfg.Nodes, AtZero: atZero, Member: wire.Member{
 		Rank: cfg.Rank, Node: cfg.Node, LocalRank: cfg.LocalRank, Host: cfg.Host, Machine: cfg.Machine,
 		Addr: netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), PID: os.Getpid(), Version: cfg.Version, Device: cfg.Device}}
 	g.line = newLine(conn)

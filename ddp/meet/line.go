@@ -18,6 +18,7 @@ type line struct {
 	queue  []byte // frames
 	latest []byte // the latest frame of those that replace each other
 	ending bool
+	muted  bool // tests: nothing is written any more
 	wake   chan struct{}
 	done   chan struct{} // closed when the writer has ended
 }
@@ -59,6 +60,9 @@ func (l *line) write() {
 		out = append(append(out[:0], l.queue...), l.latest...)
 		l.queue, l.latest = l.queue[:0], l.latest[:0]
 		ending := l.ending
+		if l.muted {
+			out = out[:0]
+		}
 		l.mu.Unlock()
 		if len(out) > 0 {
 			if _, err := l.conn.Write(out); err != nil {

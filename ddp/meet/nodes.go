@@ -40,7 +40,7 @@ func arrange(joins []wire.Join) (members []wire.Member, problem, hint string) {
 	}
 	for r, j := range joins { // where a launcher's node is several containers, its count is of all of them
 		if n := size[members[r].Node]; j.LocalWorld > 0 && j.LocalWorld != n && (j.Node < 0 || len(machines[j.Node]) == 1) {
-			return nil, fmt.Sprintf("rank %d was told that its host %s has %d ranks, but %d have come from there", r, j.Host, j.LocalWorld, n),
+			return nil, fmt.Sprintf("rank %d is one of %d ranks of host %s according to its launcher, but %d came from there", r, j.LocalWorld, j.Host, n),
 				"start the same number of ranks as LOCAL_WORLD_SIZE (or --nproc_per_node) says; ranks that share a machine need the same node rank"
 		}
 	}

@@ -34,6 +34,8 @@ type Config struct {
 	Warn func(sentence string)
 	// Lookup reads the environment, for the interface; nil: os.LookupEnv.
 	Lookup launch.Lookup
+
+	network string // "": network(); tests make several networks of one
 }
 
 // Timeouts are the deadlines of the phases. A zero is the default, in brackets.
