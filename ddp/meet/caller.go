@@ -55,6 +55,7 @@ func (c *caller) find(ctx context.Context) (*net.TCPConn, error) {
 	c.begun = time.Now()
 	c.told = c.begun
 	var b backoff
+	met := false
 	text, hint := "rank 0 has not published its address ("+c.cfg.Place.How+")", "look at the first error of rank 0"
 	for {
 		list, err := c.where(ctx) // what is published may be left over from an earlier run
@@ -74,7 +75,10 @@ func (c *caller) find(ctx context.Context) (*net.TCPConn, error) {
 				return nil, err
 			}
 		}
-		text, hint = c.sentence(misses)
+		if !met || ctx.Err() == nil { // an attempt that the deadline cut short explains less than the one before
+			text, hint = c.sentence(misses)
+			met = true
+		}
 		if now.Sub(c.told) >= tell {
 			c.told = now
 			c.cfg.Waiting(withHint(text, hint))
@@ -172,7 +176,7 @@ func (c *caller) final(m miss, now time.Time) error {
 	if c.unsigned.IsZero() {
 		c.unsigned = now
 	}
-	if now.Sub(c.unsigned) < grace {
+	if now.Sub(c.unsigned) < c.cfg.grace {
 		return nil
 	}
 	if foreign {

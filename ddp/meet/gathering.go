@@ -10,11 +10,12 @@ import (
 
 // gathering is an exchange in progress at the coordinator.
 type gathering struct {
-	ranks  []int
-	what   string // of the first rank that came
-	by     int
-	came   []*wire.Gather // by index in ranks
-	timers []*time.Timer
+	ranks   []int
+	what    string // of the first rank that came
+	by      int
+	came    []*wire.Gather // by index in ranks
+	problem string         // it has failed, which is kept for the ranks that still come
+	timers  []*time.Timer
 }
 
 func (g *gathering) stop() {
@@ -46,27 +47,31 @@ func (h *hall) gather(s *seat, m *wire.Gather, now time.Time) {
 		return
 	}
 	g.came[at] = m
-	if m.What != g.what {
-		h.answer(key, &wire.Gathered{Problem: fmt.Sprintf("rank %d exchanges %q, rank %d %q", g.by, g.what, r, m.What)})
-		return
+	last := !slices.Contains(g.came, nil)
+	if last {
+		delete(h.gathers, key)
 	}
-	if slices.Contains(g.came, nil) {
+	switch {
+	case g.problem != "":
+		answer(&wire.Gathered{Problem: g.problem})
+	case m.What != g.what:
+		h.answer(g, &wire.Gathered{Problem: fmt.Sprintf("rank %d exchanges %q, rank %d %q", g.by, g.what, r, m.What)})
+	case !last:
 		limit := min(time.Duration(m.Limit)*time.Millisecond, 24*time.Hour)
 		g.timers = append(g.timers, time.AfterFunc(limit, func() { h.lateGather(key, g) }))
-		return
+	default:
+		all := &wire.Gathered{}
+		for _, c := range g.came {
+			all.All = append(all.All, c.Mine)
+		}
+		h.answer(g, all)
 	}
-	all := &wire.Gathered{}
-	for _, c := range g.came {
-		all.All = append(all.All, c.Mine)
-	}
-	h.answer(key, all)
 }
 
-// answer answers all that have come, and forgets the exchange.
-func (h *hall) answer(key string, a *wire.Gathered) {
-	g := h.gathers[key]
+// answer answers all that have come.
+func (h *hall) answer(g *gathering, a *wire.Gathered) {
 	g.stop()
-	delete(h.gathers, key)
+	g.problem = a.Problem
 	for i, c := range g.came {
 		if s := h.seats[g.ranks[i]]; c != nil && !s.gone {
 			a.Seq = c.Seq
@@ -79,14 +84,18 @@ func (h *hall) answer(key string, a *wire.Gathered) {
 func (h *hall) lateGather(key string, g *gathering) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.gathers[key] != g || h.ended {
+	if h.gathers[key] != g || g.problem != "" || h.ended {
 		return
 	}
 	a := &wire.Gathered{}
+	var came []int
 	for i, c := range g.came {
 		if c == nil {
 			a.Missing = append(a.Missing, g.ranks[i])
+		} else {
+			came = append(came, g.ranks[i])
 		}
 	}
-	h.answer(key, a)
+	h.answer(g, a)
+	g.problem = fmt.Sprintf("%s: too late: %s gave up waiting for %s", g.what, h.names(came), h.names(a.Missing))
 }

@@ -61,6 +61,9 @@ func (c *Config) complete() error {
 	if c.Machine == "" {
 		c.Machine = Machine()
 	}
+	if c.grace == 0 {
+		c.grace = grace
+	}
 	if c.network == "" {
 		c.network = network()
 	}
@@ -111,7 +114,7 @@ func (g *Group) host(ctx context.Context, w *wish) error {
 	if h.note != "" {
 		cfg.Warn(h.note)
 	}
-	listener, err := listenHome(ctx, h, cfg.Ports)
+	listener, err := listenHome(ctx, h, cfg.Ports, cfg.grace)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package meet
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -75,11 +77,6 @@ func TestSilentRank(t *testing.T) {
 		}
 	}
 	groups := join(t, 3, func(c *Config) { c.Heartbeat = -1 })
-	for _, g := range groups {
-		g.mu.Lock()
-		g.silence = false
-		g.mu.Unlock()
-	}
 	groups[0].hall.mu.Lock()
 	groups[0].hall.vigil.limit = time.Millisecond
 	groups[0].hall.mu.Unlock()
@@ -124,4 +121,29 @@ func TestExchangeProblems(t *testing.T) {
 			t.Errorf("rank %d: %v", g.Rank(), err)
 		}
 	})
+}
+
+// A rank that comes after the others gave up learns that, and the next exchange is in step again.
+func TestLateForExchange(t *testing.T) {
+	groups := join(t, 2, nil)
+	_, err := groups[0].gather(t.Context(), "exchange", "link", "exchange", all(2), nil, 50*time.Millisecond)
+	var late *LateError
+	if !errors.As(err, &late) {
+		t.Error(err)
+	}
+	if _, err := groups[1].Exchange(t.Context(), "link", nil); err == nil ||
+		!strings.Contains(err.Error(), "link: too late: rank 0 of host h0 gave up waiting for rank 1 of host h1") {
+		t.Error(err)
+	}
+	onAll(groups, func(g *Group) {
+		if all, err := g.Exchange(t.Context(), "settings", []byte{byte(g.Rank())}); err != nil || len(all) != 2 || all[1][0] != 1 {
+			t.Error(all, err)
+		}
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	cancel(enough)
+	if _, err := groups[0].Exchange(ctx, "link", nil); err != enough {
+		t.Error(err)
+	}
 }

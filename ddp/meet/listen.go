@@ -61,7 +61,7 @@ func where(ip netip.Addr) string {
 }
 
 // listenHome makes rank 0's listener. A job before this one may just be ending, so a port in use is tried for a moment.
-func listenHome(ctx context.Context, h home, ports [2]int) (*net.TCPListener, error) {
+func listenHome(ctx context.Context, h home, ports [2]int, grace time.Duration) (*net.TCPListener, error) {
 	if h.port == 0 {
 		return listenFree(ctx, h.bind, ports, 0)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +34,7 @@ func inProcess() Place {
 
 // config is the configuration of a rank of a test on one machine.
 func config(t testing.TB, place Place, rank, world int) Config {
-	return Config{Rank: rank, World: world, LocalRank: -1, LocalWorld: -1, Node: -1, Nodes: 1, Job: "test", Place: place, Version: "v",
+	return Config{Rank: rank, World: world, LocalRank: -1, LocalWorld: -1, Node: -1, Nodes: 1, Job: "test", Place: place, Version: "v", grace: 200 * time.Millisecond,
 		Host: fmt.Sprintf("h%d", rank), Lookup: func(string) (string, bool) { return "", false },
 		Waiting: func(s string) { t.Log("waiting:", s) }, Warn: func(s string) { t.Log("warning:", s) }}
 }
@@ -161,4 +162,15 @@ func talk(t *testing.T, g *Group, stream uint32, ranks []int) {
 		}
 		defer conn.Close()
 	}
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
 }

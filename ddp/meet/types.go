@@ -35,7 +35,8 @@ type Config struct {
 	// Lookup reads the environment, for the interface; nil: os.LookupEnv.
 	Lookup launch.Lookup
 
-	network string // "": network(); tests make several networks of one
+	network string        // "": network(); tests make several networks of one
+	grace   time.Duration // 0: grace; tests are less patient
 }
 
 // Timeouts are the deadlines of the phases. A zero is the default, in brackets.
