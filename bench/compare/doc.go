@@ -1,7 +1,8 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 
 // Command compare measures gotrain next to its peers on one machine: training steps of ResNet-50 and of Llamas against PyTorch DDP and against a bare
-// program on the same kernel library ("the C reference"), all-reduces against gloo, Open MPI and a floor, and generation against memory bandwidth.
+// program on the same kernel library ("the C reference"), all-reduces in shared memory and over TCP against gloo, Open MPI and bare programs, and
+// generation against memory bandwidth.
 //
 //	go run ./bench/compare                                # ResNet-50 and all-reduces, three rounds
 //	go run ./bench/compare -what step -dtype bf16 -ranks 2x1 -rounds 5
@@ -22,11 +23,18 @@
 // The caches of keys and values are not counted, so the bound cannot quite be reached. Models have random weights and no token that ends a
 // text; the likeliest token is taken.
 //
+// The all-reduces over TCP ("net") compare gotrain with a bare program over plain sockets ("the mark"), gloo and Open MPI: over the loopback interface, between
+// network namespaces behind a bridge (-net veth), and there with a limit on what each may send (-net 1gbit). The best of the rounds counts, and the ratio is
+// printed for each size; with a limit also the part of the wire's bound. The namespaces are made by bench/namespaces.sh and removed at the end; only root can.
+//
+//	go run ./bench/compare -what net -net lo,veth,10gbit,1gbit -world 2,4 -mark-tcp './mark_tcp -c cubic'
+//
 // A contestant that is not installed costs a sentence, not the run. Flags and variables say where they are; see README.md one folder up:
 //
 //	-gotrain CMD        command line of gotrain, with places to fill (default: built from this checkout); not for generate
 //	BENCH_PYTHON        Python with torch (default python3)
 //	BENCH_MARK          the bare ResNet-50: BENCH_MARK BATCH f32|bf16 STEPS prints "… N img/s (best N), step N ms, …"
 //	BENCH_MARK_LLAMA    the bare Llama: BENCH_MARK_LLAMA SHAPE BATCH f32|bf16 STEPS prints "… N tok/s (best N), step N ms, …"
+//	BENCH_MARK_TCP      the bare all-reduce over TCP: BENCH_MARK_TCP -w RANKS -a auto -h BYTES [-x BYTES] [-N NAMESPACES -A ADDRESSES] prints JSON lines
 //	BENCH_FLOOR         prints lines "shm allreduce P=N BYTES B TIME us …": the memory floor of an all-reduce
 package main

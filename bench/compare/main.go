@@ -35,6 +35,13 @@ type options struct {
 	timeout   time.Duration
 	gotrain   string
 	bench     string
+
+	// of -what net
+	nets       string
+	worlds     string
+	namespaces string
+	markTCP    string
+	maxBytes   int
 }
 
 func main() {
@@ -52,7 +59,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(progress)
-	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, llama, generate")
+	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, llama, generate")
 	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
 	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; generate takes the threads; the all-reduce takes 2 and 4 ranks")
 	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")
@@ -72,6 +79,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			"build it from this checkout",
 	)
 	fs.StringVar(&o.bench, "bench", "bench", "the folder bench of the project, with the peers' programs")
+	fs.StringVar(&o.nets, "net", "lo", "networks of net: lo; veth, between network namespaces (root only); a rate such as 1gbit, the same with that limit")
+	fs.StringVar(&o.worlds, "world", "2,4", "ranks of net")
+	fs.StringVar(&o.namespaces, "namespaces", "hn", "prefix of the names of the namespaces that net makes")
+	fs.StringVar(&o.markTCP, "mark-tcp", "", "the bare program of net, with options of its own; empty: $BENCH_MARK_TCP")
+	fs.IntVar(&o.maxBytes, "max", 256<<20, "largest size of net in bytes; on a network with a rate at most 64 MiB")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -91,12 +103,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			err = h.steps()
 		case "allreduce":
 			err = h.allreduce([]int{2, 4})
+		case "net":
+			err = h.net()
 		case "llama":
 			err = h.llama()
 		case "generate":
 			err = h.generate()
 		default:
-			err = fmt.Errorf("-what %q: only step, allreduce, llama and generate can be measured", what)
+			err = fmt.Errorf("-what %q: only step, allreduce, net, llama and generate can be measured", what)
 		}
 		if err != nil {
 			return err

@@ -20,7 +20,8 @@ type ran struct {
 	began     time.Time
 	stdout    []byte
 	rssMB     float64 // largest process of its tree
-	disturbed float64 // percent of the machine's CPU time that others took meanwhile
+	used      float64 // percent of the machine's CPU time that its tree took
+	disturbed float64 // and that others took meanwhile
 }
 
 // execute runs a program to its end in a process group of its own, which dies as a whole when ctx ends or the program fails.
@@ -53,7 +54,8 @@ func execute(ctx context.Context, env []string, name string, args ...string) (ra
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		r.rssMB = float64(u.Maxrss) / 1024
 		own := time.Duration(u.Utime.Nano() + u.Stime.Nano())
-		r.disturbed = 100 * max(0, (busy-own).Seconds()) / (wall.Seconds() * float64(cpus()))
+		percent := 100 / (wall.Seconds() * float64(cpus()))
+		r.used, r.disturbed = percent*own.Seconds(), percent*max(0, (busy-own).Seconds())
 	}
 	return r, nil
 }

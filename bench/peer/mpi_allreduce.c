@@ -2,7 +2,7 @@
 //
 // The other peer: MPI_Allreduce, in-place sum of float32, 4 KiB to 256 MiB. One JSON line a size (median of the slowest rank).
 //   mpicc -O2 mpi_allreduce.c -o mpi_allreduce
-//   mpirun -np 2 ./mpi_allreduce
+//   mpirun -np 2 ./mpi_allreduce [LARGEST SIZE IN BYTES]
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     int rank, world;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world);
-    const size_t max = 256u << 20;
+    const size_t max = argc > 1 ? strtoull(argv[1], 0, 10) : 256u << 20;
     float *x = malloc(max);
     if (!x) MPI_Abort(MPI_COMM_WORLD, 1);
     for (size_t bytes = 4096; bytes <= max; bytes *= 4) {

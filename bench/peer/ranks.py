@@ -20,8 +20,22 @@ def environment(threads, tuned=True):
         for k, v in KEEP_MEMORY.items():
             env.setdefault(k, v)
         if int(importlib.metadata.version("torch").split(".")[0]) < 2:
-            env.setdefault("ATEN_CPU_CAPABILITY", "avx512")  # 1.x stops at AVX2; it takes what the machine has of this
+            best = capability()  # 1.x stops at AVX2 by itself, and believes what the variable says: on a processor without it, it would crash
+            if best:
+                env.setdefault("ATEN_CPU_CAPABILITY", best)
     return env
+
+
+def capability(cpuinfo="/proc/cpuinfo"):
+    """The widest kernels of PyTorch that this processor runs, or None if it does not tell."""
+    try:
+        with open(cpuinfo) as f:
+            flags = next((set(line.split(":")[1].split()) for line in f if line.startswith("flags")), set())
+    except OSError:
+        return None
+    if {"avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"} <= flags:
+        return "avx512"
+    return "avx2" if {"avx2", "fma"} <= flags else None
 
 
 def launch(world, threads, tuned=True, pin=True):
@@ -32,7 +46,9 @@ def launch(world, threads, tuned=True, pin=True):
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     cpus = sorted(os.sched_getaffinity(0))
-    pin = pin and world * threads <= len(cpus)
+    pin = pin and os.environ.get("BENCH_PIN") != "0" and world * threads <= len(cpus)
+    spaces = [s for s in os.environ.get("BENCH_NAMESPACES", "").split(",") if s]  # a network namespace a rank, with interface v0, v1, ...
+    master = os.environ.get("BENCH_MASTER", "127.0.0.1")
     ranks = []
 
     def stop(*_):
@@ -42,9 +58,13 @@ def launch(world, threads, tuned=True, pin=True):
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     for r in range(world):
-        env = dict(environment(threads, tuned), BENCH_RANK=str(r), RANK=str(r), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        env = dict(environment(threads, tuned), BENCH_RANK=str(r), RANK=str(r), WORLD_SIZE=str(world), MASTER_ADDR=master, MASTER_PORT=str(port))
+        command = [sys.executable] + sys.argv
+        if spaces:
+            command = ["ip", "netns", "exec", spaces[r]] + command
+            env["GLOO_SOCKET_IFNAME"] = "v%d" % r
         mine = cpus[r * threads:(r + 1) * threads]
-        ranks.append(subprocess.Popen([sys.executable] + sys.argv, env=env, preexec_fn=(lambda c=mine: os.sched_setaffinity(0, c)) if pin else None))
+        ranks.append(subprocess.Popen(command, env=env, preexec_fn=(lambda c=mine: os.sched_setaffinity(0, c)) if pin else None))
     left = list(ranks)
     while left:
         for p in left[:]:
