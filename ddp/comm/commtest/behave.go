@@ -27,7 +27,7 @@ func (tr Transport) inPlace(t *testing.T) {
 				for r := range inputs {
 					inputs[r] = pattern(npu.F32, n, r)
 				}
-				call := comm.Call{Kind: comm.AllReduce, DType: npu.F32}
+				call := comm.Call{Kind: comm.ReduceScatter, DType: npu.F32}
 				want := tr.fold(call, inputs)
 				all(t, g, func(ctx context.Context, c comm.Communicator) error {
 					r := int64(c.Rank())

@@ -28,4 +28,3 @@ func ringFold(call comm.Call, inputs [][]byte) []byte {
 	}
 	return sum
 }
-

@@ -40,6 +40,9 @@ type Transport struct {
 	// Nodes is for a transport that sums node by node: it gives the node of each of n ranks. The twin then sums inside each node in the order of ranks,
 	// and the nodes' sums in the order of nodes, each sum of 16-bit floats in float32 with one rounding at its end. nil: all ranks on one node.
 	Nodes func(n int) []int
+	// Ring is for transports whose all-reduces of link.MinCrossover bytes or more go round a ring: each part is then summed from another rank on, and 16-bit
+	// floats are rounded at every rank.
+	Ring bool
 
 	mem *memories
 }

@@ -49,8 +49,11 @@ func part(b []byte, w, r int) []byte {
 	return b[r*n : (r+1)*n]
 }
 
-// fold combines node by node, and inside a node in rank order.
+// fold combines in the order that the transport promises: of ranks, unless its options say something else.
 func (tr Transport) fold(call comm.Call, inputs [][]byte) []byte {
+	if tr.Ring {
+		return ringFold(call, inputs)
+	}
 	if tr.Nodes == nil {
 		return fold(call, inputs)
 	}

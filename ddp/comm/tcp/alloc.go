@@ -61,7 +61,8 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	}
 	var err error
 	if b.whole, b.mem, err = mapMemory(int(bytes)); err != nil {
-		return nil, fmt.Errorf("comm: tcp: rank %d: %d bytes of memory: %w\nhint: free memory on this host, or raise its limit (ulimit -v, cgroup)", c.jobs[c.rank], bytes, err)
+		return nil, fmt.Errorf("comm: tcp: rank %d: %d bytes of memory: %w\nhint: free memory on this host, or raise its limit (ulimit -v, cgroup)",
+			c.jobs[c.rank], bytes, err)
 	}
 	c.heap.mu.Lock()
 	defer c.heap.mu.Unlock()

@@ -29,10 +29,9 @@ type call struct {
 	odd     *comm.MismatchError // what makes the call fail once every peer has heard of it
 
 	// Under Comm.mu.
-	over   bool
-	kicked bool // the worker was told
-	err    error
-	done   chan struct{} // created on demand
+	over bool
+	err  error
+	done chan struct{} // created on demand
 }
 
 // own reports whether memory came from Alloc of this transport: it lies outside the Go heap.
@@ -88,7 +87,7 @@ func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (com
 	switch {
 	case c.driving:
 	case !first || in.Bytes() > inlineBytes || out.Bytes() > inlineBytes:
-		c.kick(k)
+		c.kick()
 	default:
 		c.driving = true
 		c.mu.Unlock()
@@ -97,7 +96,7 @@ func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (com
 		c.driving = false
 		c.idle.Broadcast()
 		if !sent && !c.habit(k) || c.head != k || c.messages+c.owed > 0 || c.down.Load() {
-			c.kick(k)
+			c.kick()
 		}
 	}
 	c.mu.Unlock()
@@ -113,7 +112,7 @@ func (c *Comm) post(k *call) {
 	}
 	c.freshLast = k
 	c.posted.Add(1)
-	c.kick(k)
+	c.kick()
 	c.rouse()
 }
 
@@ -239,7 +238,7 @@ func (k *call) Done() <-chan struct{} {
 	if k.done == nil {
 		k.done = make(chan struct{})
 	}
-	k.c.kick(k)
+	k.c.kick()
 	return k.done
 }
 

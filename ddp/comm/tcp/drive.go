@@ -43,7 +43,7 @@ func (c *Comm) worker() {
 func (c *Comm) busy() bool { return c.head != nil || c.fresh != nil || c.messages+c.owed > 0 }
 
 // kick wakes the worker. mu is held.
-func (c *Comm) kick(k *call) {
+func (c *Comm) kick() {
 	if c.closed {
 		return
 	}
@@ -69,7 +69,7 @@ func (c *Comm) drive(last *call, ctx context.Context) {
 	c.driving = false
 	c.idle.Broadcast()
 	if c.busy() && !c.down.Load() {
-		c.kick(nil)
+		c.kick()
 	}
 }
 

@@ -179,7 +179,7 @@ func (c *Comm) acceptLane(l *line) error {
 	}
 	t := &l.p.lanes[take]
 	if t.state != laneMoving || h.number != t.number || h.length == 0 || int64(h.length) > t.first.in.Bytes()-int64(t.off) {
-		return c.gone(l.p, "it sent data of a message that was not asked for: it runs another version of the program")
+		return c.gone(l.p, "it sent data of a message that was not asked for: "+another)
 	}
 	l.dst = addressOf(t.first.in.Host()[t.off:])
 	return nil
@@ -192,13 +192,13 @@ func (c *Comm) finishLane(l *line) error {
 	switch h.algorithm {
 	case laneAsk:
 		if t.asked {
-			return c.gone(p, "it sent two messages at once: it runs another version of the program")
+			return c.gone(p, "it sent two messages at once: "+another)
 		}
 		t.asked, t.key, t.elems, t.theirs = true, h.key, h.elems, h.number
 		c.nudge(p)
 	case laneCome:
 		if g.state != laneWaiting || h.number != g.number {
-			return c.gone(p, "it asked for a message that was not offered: it runs another version of the program")
+			return c.gone(p, "it asked for a message that was not offered: "+another)
 		}
 		g.key, g.elems = h.key, h.elems
 		c.meetLane(p, give)

@@ -129,7 +129,8 @@ func (c *Comm) trouble(k *call, lacking func() (missing, stalled []*peer), now t
 	for _, p := range missing {
 		e.Missing = append(e.Missing, p.job)
 		if work := c.control.Life(p.job).Work; work != "" && e.Work == "" {
-			e.Work = fmt.Sprintf("rank %d was at long work: %s; last sign of life %v ago", p.job, work, (now - max(k.since, c.vigil.seen[p.rank].at)).Round(time.Millisecond))
+			e.Work = fmt.Sprintf("rank %d was at long work: %s; last sign of life %v ago", p.job, work,
+				(now - max(k.since, c.vigil.seen[p.rank].at)).Round(time.Millisecond))
 		}
 	}
 	for _, p := range stalled {

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -118,18 +119,14 @@ func (h *hub) serve(rank int, l net.Listener) {
 		if err != nil {
 			return
 		}
-		var hello [2]byte // of a rank of this process: its number and the stream, which come at once
-		var stream [4]byte
+		var hello [8]byte // of a rank of this process: its number and the stream, which come at once
 		conn.SetReadDeadline(time.Now().Add(time.Second))
-		if _, err := io.ReadFull(conn, hello[:]); err == nil {
-			_, err = io.ReadFull(conn, stream[:])
-		}
-		if err != nil {
+		if _, err := io.ReadFull(conn, hello[:]); err != nil {
 			conn.Close()
 			continue
 		}
-		number := uint32(stream[0]) | uint32(stream[1])<<8 | uint32(stream[2])<<16 | uint32(stream[3])<<24
-		h.mailbox(number, rank, int(hello[0])|int(hello[1])<<8) <- conn.(*net.TCPConn)
+		le := binary.LittleEndian
+		h.mailbox(le.Uint32(hello[4:]), rank, int(le.Uint32(hello[:]))) <- conn.(*net.TCPConn)
 	}
 }
 
@@ -190,7 +187,8 @@ func (s *seat) Connect(ctx context.Context, stream uint32, ranks []int) ([]*net.
 		if err != nil {
 			return conns, err
 		}
-		if _, err := conn.Write([]byte{byte(s.rank), byte(s.rank >> 8), byte(stream), byte(stream >> 8), byte(stream >> 16), byte(stream >> 24)}); err != nil {
+		hello := binary.LittleEndian.AppendUint32(nil, uint32(s.rank))
+		if _, err := conn.Write(binary.LittleEndian.AppendUint32(hello, stream)); err != nil {
 			return conns, err
 		}
 		conns[i] = conn.(*net.TCPConn)

@@ -82,7 +82,7 @@ func (c *Comm) measure(ctx context.Context) (link.Link, error) {
 	m.trips = m.trips[warmUp:]
 	slices.Sort(m.trips)
 	slices.Sort(m.calls)
-	l := link.Link{Latency: max(m.trips[len(m.trips)/2]/2, time.Nanosecond), PerPeer: m.calls[len(m.calls)/2], Bandwidth: slices.Max(m.blocks), Reduce: additions(mem)}
+	l := link.Link{Latency: m.trips[len(m.trips)/2] / 2, PerPeer: m.calls[len(m.calls)/2], Bandwidth: slices.Max(m.blocks), Reduce: additions(mem)}
 	return l, l.Valid()
 }
 

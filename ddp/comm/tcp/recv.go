@@ -7,6 +7,8 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 )
 
+const another = "it runs another version of the program"
+
 // wants reports whether the driver has a use for the next frame of a link.
 func (c *Comm) wants(l *line) bool {
 	if l.sendErr != 0 || l.index == 0 && l.p.lively() {
@@ -206,7 +208,7 @@ func (c *Comm) accept(l *line) (bool, error) {
 	case p.due() != l:
 		return false, nil
 	case !c.expected(l):
-		return false, c.gone(p, fmt.Sprintf("it sent piece %d (phase %d, algorithm %d, %d bytes) of %s where piece %d was due: it runs another version of the program",
+		return false, c.gone(p, fmt.Sprintf("it sent piece %d (phase %d, algorithm %d, %d bytes) of %s where piece %d was due: "+another,
 			h.piece, h.phase, h.algorithm, h.length, k.what.Number(k.number), p.got))
 	default:
 		l.begun = true
@@ -265,13 +267,16 @@ func (c *Comm) finishFrame(l *line) error {
 	if k == nil || k.odd != nil || h.number != uint32(k.number) || !h.mine(k.what) || !used && h.length > 0 {
 		return nil // thrown away
 	}
-	if s, _, _ := p.at.piece(p.in); s.staged {
+	s, _, _ := p.at.piece(p.in)
+	if s.staged {
 		p.full, c.dirty = true, true
 		return nil
 	}
 	c.consumed(p)
-	for _, q := range p.then {
-		q.may++
+	if s.n > 0 {
+		for _, q := range p.then {
+			q.may++
+		}
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ func suite(topology link.Topology, addr string, streams int) commtest.Transport 
 			}
 			return g
 		},
+		Ring: topology == link.Ring,
 		Kill: func(c comm.Communicator) { c.(*Comm).leave(false) },
 	}
 }

@@ -38,4 +38,4 @@ func duplicate(*net.TCPConn) (int, error)                       { return -1, sys
 func endStream(int)                                             {}
 func closeFD(int)                                               {}
 func poll([]unix.PollFd, int) int                               { return 0 }
-func hungUp(int) bool { return true }
+func hungUp(int) bool                                           { return true }

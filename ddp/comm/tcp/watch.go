@@ -50,7 +50,7 @@ func (c *Comm) rally() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rouse()
-	c.kick(nil)
+	c.kick()
 }
 
 // breakWith breaks the group with an error that the driver found.
