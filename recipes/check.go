@@ -44,6 +44,7 @@ func (r *Recipe) check() Errors {
 	c.data()
 	c.family()
 	c.lossScale()
+	c.compress()
 	c.optim()
 	c.schedule()
 	c.checkpoint()
@@ -235,6 +236,16 @@ func (c *checker) llama() {
 func (c *checker) lossScale() {
 	if t := &c.r.Train; t.ScaleMin > t.ScaleInit {
 		c.bad("train.loss_scale_min", "", "must not be above train.loss_scale_init = %g, got %g", t.ScaleInit, t.ScaleMin)
+	}
+}
+
+func (c *checker) compress() {
+	if n := c.r.Comm.CompressBlock; n > 0 && n&(n-1) != 0 {
+		c.bad("comm.compress_block", "", "must be a power of two, got %d", n)
+	}
+	if c.r.Comm.Compress == "int8" && c.r.Train.Device == "npu" {
+		c.bad("comm.compress", "use f16 or bf16, to which the device casts itself, or none",
+			"int8 encodes in the memory of the host, and gradients of an NPU are in its own")
 	}
 }
 

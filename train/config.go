@@ -50,6 +50,7 @@ type Config struct {
 	Options  map[string]string // of the device, which documents them
 	BucketMB float64           // maximum size of a gradient bucket in MiB; 25
 	FirstMB  float64           // maximum size of the first bucket in MiB; 1
+	Compress Compress          // how gradients travel between ranks; as float32
 	Codec    ddp.Codec         // makes gradients smaller on the wire, see package ddp/compress; nil: they travel as they are. One rank does not use it
 	// CodecFrom is how many steps of training come before the first one that uses Codec.
 	CodecFrom int
@@ -175,6 +176,7 @@ func (c *Config) validate() error {
 	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be damaged", c.KeepLast)
 	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are enabled, but their directory is not set\nhint: use train.WithCheckpoints")
 	c.checkGroups(need)
+	c.checkCompress(need)
 	if c.Optim.Rule == "" {
 		need(false, "no optimizer\nhint: use train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
 	} else if err := c.Optim.Validate(); err != nil {

@@ -224,7 +224,8 @@ func (t *Trainer) spans(s ddp.Span) {
 // planned is the memory that this rank will hold, as Summarise predicts it.
 func (t *Trainer) planned() int64 {
 	others := int64(t.cfg.LocalSize-1) * t.eng.Plan().Bytes // shared, but counted in each rank's resident set
-	return t.store.bytes + t.eng.Plan().Bytes + others + t.opt.Bytes() + t.scratch.Bytes() + program
+	codec := t.compressed(t.eng.Plan(), t.comm.Size())
+	return codec.Residuals + codec.Buffers + t.store.bytes + t.eng.Plan().Bytes + others + t.opt.Bytes() + t.scratch.Bytes() + program
 }
 
 // tellKernels logs every kernel of the training plan at debug level, with the device's choices, to help find out why a run is slow.

@@ -95,6 +95,9 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	if t.cfg.Trace {
 		trace = t.spans
 	}
+	if err := t.openCodec(); err != nil {
+		return err
+	}
 	c := t.cutting(params)
 	c.Comm, c.Control, c.Device, c.Timeout, c.LongWork = t.data, t.comm, t.dev, t.cfg.Timeout, t.cfg.LongWork
 	c.VoteFirst, c.Same, c.Trace = true, same, trace
@@ -130,6 +133,9 @@ func (c *Config) settings() string {
 	out := fmt.Sprintf("seed %d batch %d accumulate %d compute %v clip %g optim %v", c.Seed, c.Batch, c.Accumulate, c.Compute, c.ClipNorm, c.Optim)
 	if c.scales() {
 		out += " " + c.Scaler.String()
+	}
+	if c.Compress.on() {
+		out += fmt.Sprintf(" compress %v from step %d", c.Compress, c.CodecFrom)
 	}
 	return out
 }

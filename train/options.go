@@ -79,6 +79,11 @@ func WithSinks(s ...telemetry.Sink) Option {
 	return func(c *Config) { c.Sinks = append(c.Sinks, s...) }
 }
 
+// WithCompress lets gradients travel as f16, bf16 or int8, from a step on: the first ones are better left alone. See package ddp/compress.
+func WithCompress(codec string, from int) Option {
+	return func(c *Config) { c.Compress.Codec, c.CodecFrom = codec, from }
+}
+
 // WithGraph adds builder options to both networks: graph.AllowUnreached, graph.Salt.
 func WithGraph(o ...graph.Option) Option {
 	return func(c *Config) { c.Graph = append(c.Graph, o...) }

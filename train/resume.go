@@ -21,6 +21,8 @@ type origin struct {
 	Path  string           `json:"path"`
 	State checkpoint.State `json:"state"`
 	Own   bool             `json:"own"` // it has running statistics of each rank, for this number of ranks
+	// Residuals says that it has those of compressed gradients.
+	Residuals bool `json:"residuals,omitempty"`
 }
 
 // resume continues from a checkpoint if the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose
@@ -33,7 +35,8 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	from := origin{}
 	if ck != nil {
 		defer ck.Close()
-		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size()}
+		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size(),
+			Residuals: ck.File(ResidualFile) != nil}
 	}
 	if from, err = t.origin(ctx, from); err != nil || from.Path == "" {
 		return false, err
@@ -111,6 +114,9 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint, from o
 		}
 	}
 	if err := t.restoreStatistics(ctx, ck, from.Own); err != nil {
+		return err
+	}
+	if err := t.restoreResiduals(ctx, ck, from); err != nil {
 		return err
 	}
 	var at data.State

@@ -32,11 +32,26 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	if err != nil {
 		return err
 	}
+	owed, err := t.residuals()
+	if err != nil {
+		return err
+	}
+	if owed != nil {
+		defer owed.close()
+	}
 	var failed error
+	if owed != nil && t.comm.Rank() != 0 {
+		if err := owed.send(ctx); err != nil {
+			return err
+		}
+	}
 	if t.comm.Rank() == 0 {
 		what := fmt.Sprintf("writing the checkpoint of step %d", t.step)
 		end, done := t.onDisk(what), launch.Busy(what) // for the other ranks, and for the supervisor
-		saved, err := t.saver.Save(ctx, t.content(ctx, states))
+		saved, err := t.saver.Save(ctx, t.content(ctx, states, owed))
+		if owed != nil {
+			err = errors.Join(err, owed.drain(ctx))
+		}
 		done()
 		end()
 		switch {
@@ -77,7 +92,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 // errNotFinite is why weights are not saved: resuming from them is useless, and saving them might rotate the last good checkpoint away.
 var errNotFinite = errors.New("holds a number that is not finite")
 
-func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Content {
+func (t *Trainer) content(ctx context.Context, states statistics, owed *residuals) checkpoint.Content {
 	place, _ := json.Marshal(t.at)
 	st := checkpoint.State{
 		DataSamples: int64(t.cfg.Data.Len()), Classes: t.cfg.Data.Classes(),
@@ -121,6 +136,9 @@ func (t *Trainer) content(ctx context.Context, states statistics) checkpoint.Con
 			}
 		}
 		c.Files = append(c.Files, f)
+	}
+	if owed != nil {
+		c.Files = append(c.Files, owed.file(ctx))
 	}
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/op"
@@ -110,12 +111,20 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 		Steps: t.total, StepsPerPass: t.perEpoch, Program: t.train.prog, Items: t.train.net.items.name(), PerSample: t.train.net.items.perSample(),
 	}
 	s.ForwardFLOP, s.BackwardFLOP = t.train.prog.Plan().FLOPs()
-	bytes, err := t.summariseBuckets(s, world)
+	buckets, err := t.summariseBuckets(s, world)
 	if err != nil {
 		return nil, err
 	}
+	bytes, codec := buckets.Bytes, t.compressed(buckets, world)
 	s.Traffic = 2 * bytes / int64(world) * int64(world-1) // a ring, or halving and doubling
 	t.summariseMemory(s, world, bytes)
+	if codec.Sent > 0 {
+		s.Traffic = 2 * codec.Sent / int64(world) * int64(world-1)
+		s.Memory = append(s.Memory, MemoryItem{What: "encoded gradients", Bytes: codec.Buffers})
+	}
+	if codec.Residuals > 0 {
+		s.Memory = append(s.Memory, MemoryItem{What: "residuals of compression", Bytes: codec.Residuals})
+	}
 	if err := t.summariseRecompute(s); err != nil {
 		return nil, err
 	}
@@ -129,16 +138,16 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 	return s, nil
 }
 
-// summariseBuckets cuts the buckets as the engine will, passes them to the program, and returns the bytes of all gradients.
-func (t *Trainer) summariseBuckets(s *Summary, world int) (int64, error) {
+// summariseBuckets cuts the buckets as the engine will, and passes them to the program.
+func (t *Trainer) summariseBuckets(s *Summary, world int) (*bucket.Plan, error) {
 	params, err := t.params()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	c := t.cutting(params)
 	plan, err := c.Cut(world)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, b := range plan.Buckets {
 		item := BucketItem{Bytes: b.Bytes}
@@ -148,7 +157,7 @@ func (t *Trainer) summariseBuckets(s *Summary, world int) (int64, error) {
 		s.Buckets = append(s.Buckets, item)
 	}
 	t.train.prog.Group(t.groups(plan))
-	return plan.Bytes, nil
+	return plan, nil
 }
 
 func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {

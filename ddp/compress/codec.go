@@ -66,7 +66,7 @@ func Factor(n float64) float64 { return math.Exp2(math.Floor(math.Log2(headroom 
 type State interface {
 	ddp.Codec
 	// Residual copies the residual of parameter i of the plan to dst, in the layout of its gradient and in unscaled units. What the next step adds to the sum
-	// of all ranks is the sum of their residuals. It reports whether the parameter has one: raw parameters have none.
+	// of all ranks is the sum of their residuals. It reports whether the parameter has one: raw parameters have none. With dst nil it does no more than that.
 	Residual(i int, dst []float32) bool
 	// Restore sets it. After Restore of what Residual gave, the following steps are bit-equal. The error says that a value is not finite.
 	Restore(i int, src []float32) error

@@ -18,6 +18,9 @@ func (c *int8s) Residual(i int, dst []float32) bool {
 	if r.value[0] == nil || c.o.Raw != nil && c.o.Raw(c.plan.Params[i].Name) {
 		return false
 	}
+	if dst == nil {
+		return true
+	}
 	for j := range dst[:n] {
 		dst[j] = float32(r.value[c.now][at+j]) * r.scale[c.now][(at+j)/b.l.block]
 	}

@@ -87,6 +87,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Steps: r.Run.Steps, Epochs: r.Run.Epochs,
 		Optim: Optimizer(r), Schedule: Schedule(r, r.GlobalBatch(world), rank.Rank), ClipNorm: r.Train.ClipNorm, Scaler: &scaler,
 		Compute: dtype, Threads: r.Train.Threads, CPUs: rank.CPUs, BucketMB: r.Train.BucketMB, FirstMB: r.Train.FirstBucketMB,
+		Compress: train.Compress{Codec: r.Comm.Compress, Block: r.Comm.CompressBlock, NoFeedback: !r.Comm.ErrorFeedback}, CodecFrom: r.Comm.CompressAfter,
 		Comm: rank.Comm, LocalRank: rank.LocalRank, LocalSize: max(1, rank.LocalWorld), Node: max(0, rank.NodeRank),
 		Timeout:  time.Duration(r.Train.TimeoutSeconds * float64(time.Second)),
 		LongWork: time.Duration(r.Train.LongWorkSeconds * float64(time.Second)),

@@ -1,0 +1,74 @@
+package train
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/gotrain/gotrain/ddp/bucket"
+	"github.com/gotrain/gotrain/ddp/compress"
+	"github.com/gotrain/gotrain/ddp/launch"
+)
+
+// Compress says how gradients travel between ranks.
+type Compress struct {
+	Codec      string // f16, bf16 or int8, see package ddp/compress; "": as float32
+	Block      int    // int8: values with a common scale; 0: 256
+	NoFeedback bool   // int8: what rounding loses is not added in the next step
+}
+
+func (c Compress) on() bool { return c.Codec != "" && c.Codec != "none" }
+
+// String is "" without a codec.
+func (c Compress) String() string {
+	if !c.on() {
+		return ""
+	}
+	return fmt.Sprintf("%s block %d feedback %v", c.Codec, c.Block, !c.NoFeedback)
+}
+
+// compressing returns the options of the codec. Parameters of one dimension, norms and biases, are few and suffer most: they stay float32.
+func (t *Trainer) compressing() compress.Options {
+	flat := map[string]bool{}
+	for _, p := range t.train.net.b.Params() {
+		flat[p.Name] = len(p.Shape) < 2
+	}
+	o := compress.Options{Block: t.cfg.Compress.Block, NoFeedback: t.cfg.Compress.NoFeedback, Raw: func(param string) bool { return flat[param] }}
+	if o.Factor = 1; !t.cfg.scales() { // scaled gradients are those of a mean already, and the scale shrinks when they do not fit
+		o.Factor = compress.Factor(t.usualCount())
+	}
+	return o
+}
+
+// openCodec makes the codec that Config.Compress names, unless the caller has brought one.
+func (t *Trainer) openCodec() (err error) {
+	if c := t.cfg.Compress; c.on() && t.cfg.Codec == nil && t.comm.Size() > 1 {
+		if t.cfg.Codec, err = compress.New(c.Codec, t.compressing()); err != nil {
+			return launch.WithCode(launch.ExitRecipe, err)
+		}
+		t.sayUse()
+	}
+	return nil
+}
+
+// sayUse tells once when compression can only cost time.
+func (t *Trainer) sayUse() {
+	if t.comm.Rank() == 0 && t.cfg.LocalSize == t.comm.Size() && !t.evaluating {
+		slog.Warn(fmt.Sprintf("compress = %s has no use: all ranks share one machine, where encoding takes longer than moving float32", t.cfg.Compress.Codec))
+	}
+}
+
+// compressed is what the codec takes for a plan of buckets; zero without one.
+func (t *Trainer) compressed(p *bucket.Plan, ranks int) compress.Cost {
+	if !t.cfg.Compress.on() || ranks == 1 {
+		return compress.Cost{}
+	}
+	return compress.Costs(t.cfg.Compress.Codec, t.compressing(), p, ranks)
+}
+
+// checkCompress reports faults of Config.Compress.
+func (c *Config) checkCompress(need func(ok bool, format string, a ...any)) {
+	if c.Compress.on() {
+		need(slices.Contains(compress.Names(), c.Compress.Codec), "no codec %q\nhint: use one of none, %v", c.Compress.Codec, compress.Names())
+	}
+}
