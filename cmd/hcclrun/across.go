@@ -194,6 +194,8 @@ func (r *runner) slots(ctx context.Context, list *hosts.List, nodes []remote.Nod
 		switch {
 		case r.perNode > 0:
 			h.Slots = r.perNode
+		case r.nproc != "" && r.nproc != "auto":
+			return count(&h.Slots, r.nproc, "ranks")
 		case h.Slots == 0:
 			a, err := n.Ask(ctx, remote.Question{What: "facts"})
 			if err != nil {
@@ -226,11 +228,6 @@ func (r *runner) assign(list hosts.List, nodes []remote.Node) (teams []launch.Te
 		n = min(n, want-next)
 		if n == 0 {
 			break
-		}
-		for k, rank := range h.Ranks {
-			if rank != h.Ranks[0]+k || h.Ranks[0] != next {
-				return nil, usageError{fmt.Errorf("%s: the ranks of %s are %v, and ranks must be numbered host by host", list.From, h.Name, h.Ranks)}
-			}
 		}
 		team := launch.Team{Host: nodes[i], Ranks: n}
 		if len(h.Devices) > 0 {
@@ -280,8 +277,8 @@ func (r *runner) samePrograms(ctx context.Context, nodes []remote.Node, self, pr
 	if wrong == nil {
 		return nil
 	}
-	return launch.WithCode(launch.ExitUnavailable, fmt.Errorf("the hosts do not have the same programs\n%s\nhint: install the same version on all, or send it with --copy",
-		strings.Join(wrong, "\n")))
+	return launch.WithCode(launch.ExitUnavailable, fmt.Errorf(
+		"the hosts do not have the same programs\n%s\nhint: install the same version on all, or send it with --copy", strings.Join(wrong, "\n")))
 }
 
 // preflight examines the hosts.

@@ -3,63 +3,87 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
+var (
+	errTwoLists = errors.New("both -H and --hostfile are given: only one can be")
+	errNoRanks  = errors.New("the number of ranks is missing: -n N")
+)
+
 // here completes a job whose ranks are started on this host only: all of them, or those of one host among several that have an hcclrun each.
 func (r *runner) here(job *launch.Job) error {
-	n, err := r.localRanks()
+	pod, err := r.pod()
 	if err != nil {
 		return err
 	}
-	nodes, node := max(1, r.nnodes), r.nodeRank
-	addr, port := r.master, r.port
-	if r.endpoint != "" && addr == "" {
-		if addr, port, err = r.splitEndpoint(); err != nil {
-			return err
-		}
+	if job.Ranks, err = r.localRanks(); err != nil {
+		return err
 	}
-	if r.alone && nodes > 1 {
-		return usageError{errors.New("--standalone is one host, and --nnodes says more")}
-	}
-	if nodes == 1 {
-		if node > 0 {
-			return usageError{fmt.Errorf("--node_rank %d of one host\nhint: --nnodes gives the number of hosts", node)}
+	if pod.Nodes == 1 {
+		if job.Ranks = max(job.Ranks, pod.Ranks); job.Ranks == 0 {
+			return usageError{errNoRanks}
 		}
-		if n == 0 {
-			return usageError{errors.New("the number of ranks is missing: -n N")}
-		}
-		job.Ranks = n
 		return nil
 	}
-	switch {
-	case node < 0:
-		return usageError{errors.New("--node_rank is missing: which of the hosts is this?\nhint: 0 on the first one, 1 on the second, …")}
-	case node >= nodes:
-		return usageError{fmt.Errorf("--node_rank %d is not below --nnodes %d", node, nodes)}
-	case addr == "":
-		return usageError{errors.New("--master_addr is missing: the address of the host with --node_rank 0")}
+	if job.Ranks > 0 { // the options win over what an operator left
+		pod.Ranks = job.Ranks
+	} else if pod.Ranks == 0 {
+		pod.Ranks = max(1, npus())
 	}
-	if ip := net.ParseIP(addr); ip != nil && (ip.IsMulticast() || ip.IsUnspecified()) {
-		return usageError{fmt.Errorf("%s is not an address that one can connect to\nhint: give the address of rank 0", addr)}
+	if pod.MasterPort == 0 {
+		pod.MasterPort = 29500 // torchrun's
 	}
-	if port == 0 {
-		port = 29500 // torchrun's
+	if r.id != "" {
+		job.JobID = fmt.Sprintf("run-%s-%d", r.id, pod.Restart)
 	}
-	n = max(n, 1)
-	job.Ranks, job.First, job.World, job.NodeRank, job.Nodes = n, node*n, nodes*n, node, nodes
-	job.JobID = fmt.Sprintf("nodes-%s-%s-%d", r.id, addr, port) // equal on all hosts
-	job.Env = append(job.Env[:len(job.Env):len(job.Env)], "GOTRAIN_MASTER_ADDR="+addr, "GOTRAIN_MASTER_PORT="+strconv.Itoa(port))
-	job.Env = append(job.Env, r.interfaceEnv()...)
-	if v, ok := r.lookup(launch.TokenVar); ok {
-		job.Token = v // so that it is printed nowhere
-	}
+	pod.Place(job)
+	job.Env = append(append(job.Env[:len(job.Env):len(job.Env)], pod.Environ()...), r.interfaceEnv()...)
 	return nil
+}
+
+// pod is the place of this host among those of the job, by the options or by what an operator left.
+func (r *runner) pod() (p launch.Pod, err error) {
+	if p = (launch.Pod{Node: r.nodeRank, Nodes: max(1, r.nnodes), MasterAddr: r.master, MasterPort: r.port, By: "--nnodes"}); !r.oneHost() {
+		var found bool
+		if p, found, err = launch.PodOf(r.lookup); err != nil || found {
+			return p, err
+		}
+		return launch.Pod{Nodes: 1}, nil
+	}
+	where := r.endpoint
+	if p.MasterAddr != "" {
+		where = p.MasterAddr
+	}
+	if where != "" {
+		host, port, err := launch.Endpoint(where)
+		if err != nil {
+			return p, usageError{err}
+		}
+		if p.MasterAddr = host; port != 0 {
+			p.MasterPort = port
+		}
+	}
+	switch {
+	case r.alone && p.Nodes > 1:
+		err = errors.New("--standalone is one host, and --nnodes says more")
+	case p.Nodes == 1 && p.Node > 0:
+		err = fmt.Errorf("--node_rank %d of one host\nhint: --nnodes gives the number of hosts", p.Node)
+	case p.Nodes == 1:
+	case p.Node < 0:
+		err = errors.New("--node_rank is missing: which of the hosts is this?\nhint: 0 on the first one, 1 on the second, …")
+	case p.Node >= p.Nodes:
+		err = fmt.Errorf("--node_rank %d is not below --nnodes %d", p.Node, p.Nodes)
+	case p.MasterAddr == "":
+		err = errors.New("--master_addr is missing: the address of the host with --node_rank 0")
+	}
+	if err != nil {
+		return p, usageError{err}
+	}
+	return p, nil
 }
 
 // localRanks is the number of ranks on this host; 0 if nothing says it.
@@ -91,19 +115,6 @@ func (r *runner) localRanks() (int, error) {
 func npus() int {
 	found, _ := filepath.Glob("/dev/davinci[0-9]*")
 	return len(found)
-}
-
-// splitEndpoint is --rdzv_endpoint.
-func (r *runner) splitEndpoint() (string, int, error) {
-	host, text, err := net.SplitHostPort(r.endpoint)
-	if err != nil {
-		return r.endpoint, 0, nil // no port
-	}
-	var n int
-	if err := port(&n, text); err != nil || host == "" {
-		return "", 0, usageError{fmt.Errorf("--rdzv_endpoint %s: not HOST:PORT", r.endpoint)}
-	}
-	return host, n, nil
 }
 
 // interfaceEnv tells ranks the network to use.

@@ -95,13 +95,19 @@ func TestRun(t *testing.T) {
 		{[]string{"--nnodes", "2", "--nproc_per_node", "2", "true"}, 64, "--node_rank is missing"},
 		{[]string{"--nnodes", "2", "--node_rank", "2", "true"}, 64, "--node_rank 2 is not below --nnodes 2"},
 		{[]string{"--nnodes", "2", "--node_rank", "0", "true"}, 64, "--master_addr is missing"},
-		{[]string{"--nnodes", "2", "--node_rank", "0", "--master_addr", "224.0.0.1", "true"}, 64, "224.0.0.1 is not an address that one can connect to"},
+		{[]string{"--nnodes", "2", "--node_rank", "0", "--master_addr", "224.0.0.1", "true"}, 64, "224.0.0.1 is a multicast address, to which nobody can connect"},
 		{[]string{"--completion", "bash"}, 0, "complete -F _hcclrun hcclrun"},
 		{[]string{"--check"}, 64, "--check examines the hosts of a list"},
 		// The articles' command line, on the second of two hosts.
 		{strings.Fields("--nproc_per_node=2 --nnodes=2 --node_rank=1 --master_addr=192.168.1.10 --master_port=29500 sh -c " +
 			"echo:$GOTRAIN_RANK/$GOTRAIN_WORLD_SIZE:$GOTRAIN_LOCAL_RANK:$GOTRAIN_NODE_RANK/$GOTRAIN_NODES:$GOTRAIN_MASTER_ADDR:$GOTRAIN_MASTER_PORT"), 0,
 			"[rank 3] 3/4 1 1/2 192.168.1.10 29500\n"},
+		{strings.Fields("--rdzv_endpoint=n1:29400 --rdzv_id=7 --nproc-per-node 1 --nnodes 2 --node-rank 1 sh -c echo:$GOTRAIN_MASTER_ADDR:$GOTRAIN_MASTER_PORT:$GOTRAIN_JOB_ID"),
+			0, "n1 29400 run-7-0\n"},
+		{[]string{"-H", "a", "--hostfile", "f", "true"}, 64, "both -H and --hostfile are given"},
+		{[]string{"--hostfile", "/no/such/file", "true"}, 66, "/no/such/file"},
+		{[]string{"-H", "localhost:2", "-n", "3", "true"}, 64, "3 ranks, but the hosts of -H have 2 slots"},
+		{[]string{"-H", "localhost:2", "sh", "-c", "echo $GOTRAIN_RANK/$GOTRAIN_WORLD_SIZE"}, 0, "[rank 1] 1/2\n"},
 	} {
 		if last := len(c.args) - 1; strings.HasPrefix(c.args[last], "echo:") {
 			c.args[last] = strings.ReplaceAll(c.args[last], ":", " ")

@@ -82,6 +82,9 @@ func (j *Job) fill() error {
 	if j.Env == nil {
 		j.Env = os.Environ()
 	}
+	if j.Token == "" { // the user's own, which is printed nowhere either
+		j.Token, _ = LookupIn(j.Env)(TokenVar)
+	}
 	if j.JobID == "" {
 		j.JobID = fmt.Sprintf("gotrain-%d-%x", os.Getpid(), time.Now().UnixNano())
 	}
