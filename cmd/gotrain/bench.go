@@ -244,6 +244,11 @@ func (r *benchRun) orderly(err error) bool {
 // measure measures, prints, and returns an error if an element was wrong.
 func (r *benchRun) measure(ctx context.Context, cfg perf.Config) error {
 	cfg.Stop = func() bool { return r.asked.Load() || r.result.failed() != nil }
+	if r.f.compresses() {
+		if err := encodedSums(&cfg, r.f.compress, r.c); err != nil {
+			return err
+		}
+	}
 	p := &benchPrinter{app: r.app, f: r.f, rank: r.c.Rank()}
 	if err := p.head(ctx, r.c, cfg); err != nil {
 		return err

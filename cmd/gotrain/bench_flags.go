@@ -123,6 +123,9 @@ func (f *benchFlags) add(c *cobra.Command) {
 	}
 }
 
+// compresses reports whether sums travel encoded.
+func (f *benchFlags) compresses() bool { return f.compress != "" && f.compress != "none" }
+
 // ranksOr returns the number of ranks to start.
 func (f *benchFlags) ranksOr(otherwise int) int {
 	if f.ranks == 0 {
@@ -173,8 +176,8 @@ func (f *benchFlags) config() (cfg perf.Config, err error) {
 	if f.timeout < 0 {
 		errs = append(errs, fmt.Errorf("--timeout %v: not below 0", f.timeout))
 	}
-	if f.compress != "" && f.compress != "none" {
-		errs = append(errs, fmt.Errorf("--compress %s: this version cannot measure it yet", f.compress))
+	if f.compresses() && (cfg.DType != npu.F32 || cfg.Op != comm.Sum) {
+		errs = append(errs, fmt.Errorf("--compress %s is for sums of f32", f.compress))
 	}
 	cfg.Kind, cfg.Root, cfg.Repeat, cfg.Warmup = f.kind, f.root, f.repeat, f.warmup
 	if cfg.Warmup == 0 {

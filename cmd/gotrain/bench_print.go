@@ -87,6 +87,9 @@ func (p *benchPrinter) head(ctx context.Context, c comm.Communicator, cfg perf.C
 	for _, l := range levels {
 		p.remark("%s", levelText(l, cfg))
 	}
+	if p.f.compresses() {
+		p.remark("sums travel as %s: a time includes encoding and decoding, and a sum may be off by what rounding loses; algbw and busbw count f32", p.f.compress)
+	}
 	if cfg.Heap {
 		p.remark("memory is not the transport's own")
 	}
@@ -219,7 +222,7 @@ func (p *benchPrinter) row(r perf.Row) {
 	if op != "-" {
 		l.Reduction = op
 	}
-	if p.f.compress != "none" {
+	if p.f.compresses() {
 		l.Compress = p.f.compress
 	}
 	_ = p.printLine(l) // app.result remembers it

@@ -257,3 +257,31 @@ func TestBenchCompletion(t *testing.T) {
 		}
 	}
 }
+
+// Encoded sums are measured with their codec, and are right within what rounding may lose.
+func TestBenchCompress(t *testing.T) {
+	for _, word := range benchWords["compress"] {
+		cmd := program(t, "bench", "allreduce", "--ranks", "2", "--min", "4", "--max", "256K", "--factor", "16", "-n", "3", "--json", "--compress", word)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", word, err, out, errs.String())
+		}
+		for line := range strings.Lines(string(out)) {
+			var l benchLine
+			if err := json.Unmarshal([]byte(line), &l); err != nil || l.Wrong == nil || *l.Wrong != 0 || (l.Compress == "") != (word == "none") || l.DType != "f32" {
+				t.Errorf("%s: %s", word, line)
+			}
+		}
+		if strings.Contains(errs.String(), "sums travel as "+word) != (word != "none") {
+			t.Errorf("%s: %s", word, errs.String())
+		}
+	}
+	if _, errs, code := cli(t, "bench", "allreduce", "--compress", "int8", "--op", "max"); code != launch.ExitUsage || !strings.Contains(errs, "for sums of f32") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	if a, b := tolerance("f16", 4, 1000), tolerance("int8", 2, 1000); a > 4 || b > 32 {
+		t.Errorf("tolerances %g and %g let mistakes pass", a, b)
+	}
+}

@@ -20,7 +20,7 @@
 // the call only reads, and a guard behind the memory that it writes. Row.Wrong counts over all ranks, Row.First is the first of this rank. The comparison is
 // outside of the measured time.
 //
-// Config.Reduce measures something else than the collective itself, such as a reduction in fewer bits; Tolerance then says how far a sum may be off.
+// Config.Reducer measures something else than the collective itself, such as a reduction in fewer bits; Tolerance then says how far a sum may be off.
 //
 // # What bounds it
 //

@@ -58,6 +58,7 @@ type session struct {
 	cfg   *Config
 	call  comm.Call
 	mem   *memory
+	other Reduction // instead of the call; nil: none
 	p     *pattern
 	vote  []int64
 	wrong int64
@@ -70,6 +71,11 @@ func one(ctx context.Context, c comm.Communicator, cfg *Config, call comm.Call) 
 	if s.mem, err = reserve(c, call, cfg.Heap); err != nil {
 		return row, nil, err
 	}
+	if cfg.Reducer != nil {
+		if s.other, err = cfg.Reducer(s.mem.in); err != nil {
+			return row, nil, err
+		}
+	}
 	bytes := call.Elems * int64(call.DType.Size())
 	warm, n := cfg.warmup(), cfg.repeat(bytes)
 	times := make([]float64, 0, n)
@@ -78,7 +84,7 @@ func one(ctx context.Context, c comm.Communicator, cfg *Config, call comm.Call) 
 		t, err := s.round(ctx, k)
 		if err != nil {
 			if errors.Is(err, ErrStopped) {
-				err = errors.Join(err, s.mem.free())
+				err = errors.Join(err, s.free())
 			} // else the group is broken, and its calls may still use the memory, which Close takes
 			return row, nil, err
 		}
@@ -121,7 +127,16 @@ func one(ctx context.Context, c comm.Communicator, cfg *Config, call comm.Call) 
 			row.Algorithm = l.Algorithm(call)
 		}
 	}
-	return row, ways, s.mem.free()
+	return row, ways, s.free()
+}
+
+// free gives back what the size needed.
+func (s *session) free() error {
+	var err error
+	if s.other != nil {
+		err = s.other.Close()
+	}
+	return errors.Join(err, s.mem.free())
 }
 
 // round fills the memory, agrees with the others to begin, calls, and compares. It returns the time of the call.
@@ -150,8 +165,8 @@ func (s *session) round(ctx context.Context, k int) (time.Duration, error) {
 	}
 	begin := time.Now()
 	var err error
-	if s.cfg.Reduce != nil {
-		err = s.cfg.Reduce(ctx, s.mem.in)
+	if s.other != nil {
+		err = s.other.Reduce(ctx)
 	} else {
 		err = comm.Wait(ctx)(comm.Do(ctx, s.c, s.call, s.mem.out, s.mem.in))
 	}

@@ -24,13 +24,19 @@ type Config struct {
 	NoCheck bool          // do not compare results
 	Timeout time.Duration // for a rank that shows no sign of life; 0: a minute
 
-	// Reduce, if not nil, is called instead of the collective, on memory that it reduces in place. Kind is AllReduce.
-	Reduce func(ctx context.Context, m comm.Mem) error
-	// Tolerance says for Reduce how far a sum of w numbers, each at most top, may be off.
+	// Reducer, if not nil, makes what is measured instead of the collective, for each size, on all ranks at the same point. Kind is AllReduce.
+	Reducer func(m comm.Mem) (Reduction, error)
+	// Tolerance says for it how far a sum of w numbers, each at most top, may be off.
 	Tolerance func(w int, top float64) float64
 
 	// Stop is asked before each call; when it returns true on some rank, all ranks stop there together.
 	Stop func() bool
+}
+
+// Reduction is an all-reduce of one span of memory by other means, in place.
+type Reduction interface {
+	Reduce(ctx context.Context) error
+	Close() error
 }
 
 // ErrStopped is the error of Run on every rank if Stop returned true on one.
@@ -93,7 +99,7 @@ func (cfg *Config) check(c comm.Communicator) error {
 		return errors.New("perf: no sizes")
 	case cfg.Root < 0 || cfg.Root >= c.Size():
 		return fmt.Errorf("perf: root %d of %d ranks", cfg.Root, c.Size())
-	case cfg.Reduce != nil && cfg.Kind != comm.AllReduce:
+	case cfg.Reducer != nil && cfg.Kind != comm.AllReduce:
 		return fmt.Errorf("perf: %v cannot be measured with another reduction", cfg.Kind)
 	}
 	switch cfg.Kind {

@@ -185,23 +185,39 @@ func TestRunWithoutAPeer(t *testing.T) {
 	}
 }
 
+// offset is a reduction that is off by a number.
+type offset struct {
+	c      comm.Communicator
+	m      comm.Mem
+	by     float32
+	closed *atomic.Int32
+}
+
+func (o *offset) Reduce(ctx context.Context) error {
+	err := comm.Wait(ctx)(o.c.AllReduce(ctx, o.m, comm.Sum))
+	for i := range comm.View[float32](o.m) {
+		comm.View[float32](o.m)[i] += o.by
+	}
+	return err
+}
+
+func (o *offset) Close() error { o.closed.Add(1); return nil }
+
 // Another reduction may be off by a tolerance, and no more.
 func TestRunReduce(t *testing.T) {
 	for off, wrong := range map[float32]bool{0: false, 0.25: false, -0.25: false, 0.3: true, -0.3: true} {
 		g := group(t, 2)
+		var closed atomic.Int32
 		sums, errs := onAll(t, g, func(rank int) Config {
 			return Config{Kind: comm.AllReduce, DType: npu.F32, Sizes: []int64{4000}, Repeat: 2, Warmup: -1,
 				Tolerance: func(w int, top float64) float64 { return float64(w) / 8 },
-				Reduce: func(ctx context.Context, m comm.Mem) error {
-					err := comm.Wait(ctx)(g[rank].AllReduce(ctx, m, comm.Sum))
-					for i := range comm.View[float32](m) {
-						comm.View[float32](m)[i] += off
-					}
-					return err
-				}}
+				Reducer:   func(m comm.Mem) (Reduction, error) { return &offset{g[rank], m, off, &closed}, nil }}
 		})
 		if err := errors.Join(errs...); err != nil || (sums[0].Wrong > 0) != wrong {
 			t.Errorf("off by %g: %d wrong, %v", off, sums[0].Wrong, err)
+		}
+		if closed.Load() != 2 {
+			t.Errorf("closed %d times", closed.Load())
 		}
 	}
 }
@@ -210,7 +226,7 @@ func TestRunRefuses(t *testing.T) {
 	for _, cfg := range []Config{
 		{Kind: comm.Send, DType: npu.F32, Sizes: []int64{4}}, {Kind: comm.AllReduce, Sizes: []int64{4}}, {Kind: comm.AllReduce, DType: npu.F32},
 		{Kind: comm.Broadcast, DType: npu.F32, Sizes: []int64{4}, Root: 1},
-		{Kind: comm.AllGather, DType: npu.F32, Sizes: []int64{4}, Reduce: func(context.Context, comm.Mem) error { return nil }},
+		{Kind: comm.AllGather, DType: npu.F32, Sizes: []int64{4}, Reducer: func(comm.Mem) (Reduction, error) { return nil, nil }},
 	} {
 		if _, err := Run(t.Context(), self.New(), cfg, nil); err == nil {
 			t.Errorf("%+v was measured", cfg)
