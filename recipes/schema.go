@@ -20,6 +20,7 @@ type Recipe struct {
 
 	origin   origin
 	warnings []string
+	taken    []string // from the environment
 }
 
 // Run is the section [run].
@@ -146,6 +147,7 @@ type Comm struct {
 	Interface     string  `toml:"interface" default:"" doc:"Network interface (eth1) or network (10.0.0.0/8) for traffic between machines. Empty: the one by which a machine reaches rank 0."`
 	PortRange     string  `toml:"port_range" default:"" doc:"Range of TCP ports that ranks may listen on, such as 29500-29600, for firewalls. Empty: any free port."`
 	Streams       int     `toml:"streams" default:"1" min:"1" max:"16" doc:"TCP connections between two ranks. More than one helps on links of 25 Gbit/s and more, with idle cores."`
+	StartTimeout  float64 `toml:"start_timeout_seconds" default:"300" unit:"seconds" over:"0" doc:"How long the first ranks wait at the start until all ranks of all machines are there. Then the run ends with exit code 124, and the error names the missing ranks."`
 	Heartbeat     float64 `toml:"heartbeat_seconds" default:"0.5" unit:"seconds" min:"0" max:"60" doc:"Time between signs of life of a rank on another machine. A rank that is silent for eight of them is given up. 0: no heartbeats, for debuggers."`
 	Compress      string  `toml:"compress" default:"none" oneof:"none|f16|bf16|int8" doc:"Type in which gradients travel. f16, bf16: half the bytes. int8: a quarter, in blocks with a common scale and with error feedback. Of use only if the network is the bottleneck; the run says so if it is not."`
 	CompressBlock int     `toml:"compress_block" default:"256" unit:"values" min:"32" max:"65536" doc:"int8: values with a common scale; a power of two."`

@@ -27,6 +27,7 @@ var freeKeys = []string{
 	"comm.port_range",
 	"comm.streams",
 	"comm.heartbeat_seconds",
+	"comm.start_timeout_seconds",
 	"train.bucket_mb",
 	"train.first_bucket_mb",
 	"train.collective_timeout_seconds",

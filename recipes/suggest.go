@@ -20,7 +20,7 @@ var aliases = map[string]string{
 	"max_grad_norm": "train.clip_norm", "grad_clip": "train.clip_norm", "gradient_clipping": "train.clip_norm",
 	"num_workers": "data.workers_per_rank", "dataset": "data.kind", "num_classes": "model.classes", "pretrained": "model.init_from",
 	"max_steps": "run.steps", "num_epochs": "run.epochs", "output": "run.output_dir", "save_every": "checkpoint.every_steps", "resume_from": "checkpoint.resume",
-	"hccl_topology": "comm.topology", "backend": "comm.transport", "grad_compress": "comm.compress", "compression": "comm.compress", "gradient_compression": "comm.compress",
+	"hccl_topology": "comm.topology", "hccl_grad_compress": "comm.compress", "hccl_timeout": "train.collective_timeout_seconds", "backend": "comm.transport", "grad_compress": "comm.compress", "compression": "comm.compress", "gradient_compression": "comm.compress",
 	"nproc": "train.ranks", "npu_count": "train.ranks", "network_interface": "comm.interface", "bucket_cap_mb": "train.bucket_mb",
 	"scheduler": "schedule.kind", "lr_scheduler": "schedule.kind", "warmup": "schedule.warmup_epochs", "log_interval": "log.every_steps",
 }
@@ -35,6 +35,10 @@ var sectionAliases = map[string]string{
 // unknownSection explains what to do about a top-level name that is not a section.
 func unknownSection(name string, value any) Problem {
 	p := Problem{Key: name, Msg: "unknown section"}
+	if w, ok := launcherWord(name); ok {
+		w.Key = name
+		return w
+	}
 	if _, isTable := value.(map[string]any); value != nil && !isTable {
 		// A key without its section.
 		var homes []string
@@ -73,6 +77,10 @@ func unknownSection(name string, value any) Problem {
 // same name, the name that another system uses, or the nearest key elsewhere.
 func unknownKey(name, key string) Problem {
 	p := Problem{Key: name + "." + key, Msg: "unknown key"}
+	if w, ok := launcherWord(key); ok {
+		w.Key = p.Key
+		return w
+	}
 	var here []string
 	for _, f := range sectionOf(name).fields {
 		here = append(here, f.name)

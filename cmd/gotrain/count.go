@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"os"
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/recipes"
@@ -10,10 +11,14 @@ import (
 
 // counted replaces train.ranks = auto by the number of devices of this machine.
 func counted(r *recipes.Recipe, err error) (*recipes.Recipe, error) {
-	if err == nil {
-		r.CountRanks(countDevices)
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	if err := r.Environ(os.LookupEnv); err != nil {
+		return nil, err
+	}
+	r.CountRanks(countDevices)
+	return r, nil
 }
 
 // countDevices returns how many devices train.device finds, or 0 if they cannot be counted. It opens none.

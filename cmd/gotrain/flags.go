@@ -69,6 +69,16 @@ func (a *app) warn(warnings []string) {
 	}
 }
 
+// note prints what the user should know although nothing is wrong.
+func (a *app) note(lines []string) {
+	if a.level == levelQuiet {
+		return
+	}
+	for _, l := range lines {
+		fmt.Fprintln(a.err, "note:", l)
+	}
+}
+
 // printLine is printJSON on one line, for lists of objects that are read line by line.
 func (a *app) printLine(v any) error { return json.NewEncoder(a.out).Encode(v) }
 

@@ -85,6 +85,7 @@ func (a *app) start(ctx context.Context, r *recipes.Recipe, p process, do ranksO
 	noQuit := launch.ExitOnQuit()
 	defer noQuit()
 	if p.speaks() {
+		a.note(r.Taken())
 		a.warn(do.warnings)
 	}
 	if p.isRank(r.Train.Ranks) {

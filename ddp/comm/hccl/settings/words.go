@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,7 @@ var topologies = map[string]string{
 
 func (r *reader) topology() {
 	word, set := r.Env["HCCL_TOPOLOGY"]
+	word = strings.ToLower(word)
 	own, has := r.Env["HCCL_ALGO"]
 	if !set {
 		if has {
@@ -95,19 +97,24 @@ func (r *reader) buffer() {
 	r.line("buffer", fmt.Sprintf("%d MB", found[0].mb), found[0].by+"; device memory for two of them")
 }
 
-// compress refuses gradient compression: a run that silently did without would not be the run that was asked for.
+// compressions gives the words of HCCL_GRAD_COMPRESS as gotrain's own type of gradients on their way. HCCL has no compression: gotrain casts.
+var compressions = map[string]string{"none": "none", "off": "none", "0": "none", "": "none",
+	"fp16": "f16", "float16": "f16", "f16": "f16", "bf16": "bf16", "bfloat16": "bf16"}
+
+// compress says what becomes of gradient compression, which is not HCCL's. The recipe has it as comm.compress, and wins over the environment.
 func (r *reader) compress() {
 	v, ok := r.Env["HCCL_GRAD_COMPRESS"]
 	if !ok {
 		return
 	}
-	switch v {
-	case "none", "0", "off", "":
-		r.line("compression", "none", env("HCCL_GRAD_COMPRESS", v))
-	case "fp16", "float16", "bf16", "bfloat16", "int8", "1":
-		r.wrong("HCCL_GRAD_COMPRESS", v, "this version cannot compress gradients, and HCCL has no compression", "unset it, or set it to none")
+	word, known := compressions[strings.ToLower(v)]
+	switch {
+	case strings.EqualFold(v, "int8"):
+		r.wrong("HCCL_GRAD_COMPRESS", v, "NPUs have no kernels for 8 bits with error feedback", "use fp16 or bf16: the device casts them")
+	case !known:
+		r.wrong("HCCL_GRAD_COMPRESS", v, "it is none of none, fp16, bf16", "use fp16 or bf16, or set comm.compress in the recipe")
 	default:
-		r.wrong("HCCL_GRAD_COMPRESS", v, "it is none of none, fp16, bf16, int8", "unset it: this version does not compress gradients")
+		r.line("compression", word, env("HCCL_GRAD_COMPRESS", v)+"; comm.compress of the recipe wins; HCCL itself has none")
 	}
 }
 
