@@ -75,7 +75,7 @@ func (c *caller) find(ctx context.Context) (*net.TCPConn, error) {
 				return nil, err
 			}
 		}
-		if !met || ctx.Err() == nil { // an attempt that the deadline cut short explains less than the one before
+		if until, ok := ctx.Deadline(); !met || !ok || time.Until(until) > cutShort { // an attempt that the deadline ended explains less
 			text, hint = c.sentence(misses)
 			met = true
 		}

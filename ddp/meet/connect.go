@@ -141,7 +141,7 @@ func (c *connecting) reach(ctx context.Context, rank int) (*net.TCPConn, string)
 		if err == nil {
 			return conn, ""
 		}
-		if last == nil || ctx.Err() == nil { // the deadline itself explains less than what was met before
+		if last == nil || time.Until(c.until) > cutShort { // an attempt that the deadline ended explains less than the one before
 			last = err
 		}
 		var r *refusal

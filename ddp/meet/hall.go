@@ -342,10 +342,10 @@ func (h *hall) digest(now time.Time) {
 
 // watch sends digests, looks for silent ranks and says who is missing.
 func (h *hall) watch() {
-	tick := time.NewTicker(h.beat)
+	tick := time.NewTicker(h.beat / 2)
 	defer tick.Stop()
 	said := time.Now()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-h.stop:
 			return
@@ -357,7 +357,9 @@ func (h *hall) watch() {
 			h.cause.ended(silent[0], fmt.Sprintf("no sign of life for %v from %s", h.vigil.limit, h.names(silent)))
 			h.spread()
 		}
-		h.digest(now)
+		if n%2 == 1 {
+			h.digest(now)
+		}
 		sentence := ""
 		if !h.started && h.problem == nil && h.cause.first == nil {
 			if now.Sub(said) >= tell {

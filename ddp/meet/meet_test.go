@@ -34,7 +34,8 @@ func inProcess() Place {
 
 // config is the configuration of a rank of a test on one machine.
 func config(t testing.TB, place Place, rank, world int) Config {
-	return Config{Rank: rank, World: world, LocalRank: -1, LocalWorld: -1, Node: -1, Nodes: 1, Job: "test", Place: place, Version: "v", grace: 200 * time.Millisecond,
+	return Config{Rank: rank, World: world, LocalRank: -1, LocalWorld: -1, Node: -1, Nodes: 1, Job: "test", Place: place,
+		Version: "v", grace: 200 * time.Millisecond,
 		Host: fmt.Sprintf("h%d", rank), Lookup: func(string) (string, bool) { return "", false },
 		Waiting: func(s string) { t.Log("waiting:", s) }, Warn: func(s string) { t.Log("warning:", s) }}
 }

@@ -228,7 +228,8 @@ func TestWrongRankCalled(t *testing.T) {
 		t.Error("a data listener accepts a control connection")
 	}
 	h = groups[2].hello(wire.Data, 0, 0)
-	if _, err = dial(t.Context(), coordinator(groups[0]), h, groups[2].token, time.Second); err == nil || !strings.Contains(err.Error(), "here is the coordinator") {
+	_, err = dial(t.Context(), coordinator(groups[0]), h, groups[2].token, time.Second)
+	if err == nil || !strings.Contains(err.Error(), "here is the coordinator") {
 		t.Error(err)
 	}
 }

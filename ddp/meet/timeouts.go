@@ -30,6 +30,7 @@ const (
 	tell     = 10 * time.Second       // between sentences about missing ranks, and between lines about strangers
 	grace    = 3 * time.Second        // an unsigned refusal may come from another job that is about to end
 	rejected = 5 * time.Second        // a host that rejects data connections for so long will go on
+	cutShort = 20 * time.Millisecond  // before a deadline, an attempt may end because of it
 	attempt  = 3 * time.Second        // of one connection
 	decide   = 400 * time.Millisecond // a report of a broken connection waits so long for a better cause
 	patient  = 500 * time.Millisecond // Report waits so long for the verdict

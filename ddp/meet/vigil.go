@@ -12,7 +12,7 @@ type vigil struct {
 }
 
 func newVigil(beat time.Duration, ranks int, now time.Time) *vigil {
-	return &vigil{limit: deadAfter * beat, pause: max(time.Second, 2*beat), looked: now, last: make([]time.Time, ranks)}
+	return &vigil{limit: deadAfter * beat, pause: 2 * beat, looked: now, last: make([]time.Time, ranks)}
 }
 
 // heard notes a sign of life.
