@@ -157,7 +157,7 @@ func (h *benchHost) ranks() string {
 func levelText(l comm.Level, cfg perf.Config) string {
 	s := fmt.Sprintf("%s between %s", l.Transport, amounts(l.Ranks, "rank"))
 	if l.Bandwidth > 0 {
-		s += fmt.Sprintf(": %s one way, latency %v, measured when the ranks met", link.Rate(l.Bandwidth), l.Latency)
+		s += fmt.Sprintf(": %v measured when the ranks met", link.Link{Bandwidth: l.Bandwidth, Latency: l.Latency})
 		if l.Sharing > 1 {
 			s += fmt.Sprintf("; %d ranks share it", l.Sharing)
 		}

@@ -232,7 +232,7 @@ func TestBenchHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := comm.Level{Transport: "tcp", Ranks: 4, Bandwidth: 125e6, Latency: 14000, Sharing: 2, Algorithm: word, Notes: []string{"congestion control cubic"}}
-	want := "tcp between 4 ranks: 1 Gbit/s one way, latency 14µs, measured when the ranks met; 2 ranks share it; " +
+	want := "tcp between 4 ranks: 1 Gbit/s, 14µs measured when the ranks met; 2 ranks share it; " +
 		"exchange to 16 KiB, mesh from 64 KiB; congestion control cubic"
 	if s := levelText(l, perf.Config{Kind: comm.AllReduce, DType: npu.F32, Sizes: sizes}); s != want {
 		t.Errorf("%s\nwant %s", s, want)

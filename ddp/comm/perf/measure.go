@@ -157,7 +157,7 @@ func (s *session) round(ctx context.Context, k int) (time.Duration, error) {
 	if s.cfg.Stop != nil && s.cfg.Stop() {
 		s.vote[0] = 1
 	}
-	if err := comm.Wait(ctx)(s.c.AllReduce(ctx, comm.HostOf(s.vote), comm.Max)); err != nil {
+	if err := comm.Wait(ctx)(s.cfg.Start.AllReduce(ctx, comm.HostOf(s.vote), comm.Max)); err != nil {
 		return 0, err
 	}
 	if s.vote[0] != 0 {

@@ -222,9 +222,29 @@ func TestRunReduce(t *testing.T) {
 	}
 }
 
+// other has another rank.
+type other struct{ comm.Communicator }
+
+func (other) Rank() int { return 1 }
+
+// The ranks can agree to begin by another group.
+func TestRunStart(t *testing.T) {
+	g, start := group(t, 2), group(t, 2)
+	sums, errs := onAll(t, g, func(rank int) Config {
+		return Config{Kind: comm.AllReduce, DType: npu.F32, Sizes: []int64{400}, Repeat: 7, Warmup: 3, Start: start[rank]}
+	})
+	if err := errors.Join(errs...); err != nil || sums[0].Wrong > 0 {
+		t.Fatal(err)
+	}
+	if n, m := start[0].Stats().Calls, g[0].Stats().Calls; n != 10 || m < 10 || m > 20 {
+		t.Errorf("%d calls to begin, %d that were measured", n, m)
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	for _, cfg := range []Config{
 		{Kind: comm.Send, DType: npu.F32, Sizes: []int64{4}}, {Kind: comm.AllReduce, Sizes: []int64{4}}, {Kind: comm.AllReduce, DType: npu.F32},
+		{Kind: comm.AllReduce, DType: npu.F32, Sizes: []int64{4}, Start: other{self.New()}},
 		{Kind: comm.Broadcast, DType: npu.F32, Sizes: []int64{4}, Root: 1},
 		{Kind: comm.AllGather, DType: npu.F32, Sizes: []int64{4}, Reducer: func(comm.Mem) (Reduction, error) { return nil, nil }},
 	} {
