@@ -48,6 +48,7 @@ func (r *Recipe) check() Errors {
 	c.optim()
 	c.schedule()
 	c.checkpoint()
+	c.comm()
 	return c.out
 }
 
@@ -61,6 +62,9 @@ func (c *checker) field(f *field) {
 			hint := "one of " + strings.Join(slices.DeleteFunc(slices.Clone(f.oneOf), func(s string) bool { return s == "" }), ", ")
 			if n := nearest(s, f.oneOf); n != "" {
 				hint = fmt.Sprintf("did you mean %q? %s", n, hint)
+			}
+			if instead := elsewhere[f.key()][s]; instead != "" {
+				hint = instead
 			}
 			c.bad(f.key(), hint, "unknown value %q", s)
 		}

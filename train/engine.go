@@ -89,7 +89,7 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	same := append([]comm.Item{
 		{Name: "version", Text: Version()}, {Name: "plan of the model", Text: t.train.prog.Plan().Fingerprint()}, {Name: "training data", Text: data},
 		{Name: "settings", Text: t.cfg.settings()}, {Name: "evaluation data", Text: held}, {Name: "length and intervals", Text: t.intervals()},
-		{Name: "start of the run", Text: t.startsFrom()},
+		{Name: "start of the run", Text: t.startsFrom()}, {Name: "order of sums", Text: comm.Fold(t.comm)},
 	}, t.cfg.Same...)
 	var trace func(ddp.Span)
 	if t.cfg.Trace {

@@ -45,7 +45,19 @@ func JoinAs(ctx context.Context, id launch.Identity) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Job{Identity: id, Placement: place, Comm: c}, nil
+	return &Job{Identity: Placed(id, c), Placement: place, Comm: c}, nil
+}
+
+// Placed fills in what the launcher did not say of this process's place and what the ranks found out when they met.
+func Placed(id launch.Identity, c comm.Communicator) launch.Identity {
+	if m, ok := c.(*meeting); ok {
+		me := m.roster.Members[id.Rank]
+		id.NodeRank, id.Nodes = me.Node, m.roster.Nodes()
+		if id.LocalRank < 0 || id.LocalWorld < 0 {
+			id.LocalRank, id.LocalWorld = me.LocalRank, len(m.roster.OnNode(me.Node))
+		}
+	}
+	return id
 }
 
 // Meet connects the ranks of a job: the part of Join for a program that binds its own processors. It returns nil for a process that is alone.
@@ -61,13 +73,13 @@ func MeetBy(ctx context.Context, id launch.Identity, l Links) (comm.Communicator
 	switch {
 	case id.World == 1:
 		return nil, nil
-	case id.Nodes != 1:
-		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf(
-			"%s: this version supports ranks on one machine only\nhint: start all ranks on one machine", id))
-	case l.Transport == "tcp":
-		return nil, launch.WithCode(launch.ExitUnavailable, errors.New("this version has no transport tcp\nhint: leave the transport to auto"))
+	case id.Nodes > 1 && l.Transport == "shm":
+		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: these ranks cannot share memory, which the transport shm needs\n"+
+			"hint: leave the transport to auto, or start all ranks on one machine", id))
+	case id.Nodes != 1 || l.Transport == "tcp":
+		return meetHosts(ctx, id, l, os.LookupEnv)
 	}
-	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World,
+	c, err := shm.Join(ctx, shm.Config{Job: id.JobID, Rank: id.Rank, Size: id.World, Timeout: l.Start,
 		Late: func(missing []int) { slog.Warn(waiting(id, missing, os.LookupEnv)) }})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // code 124 by itself
@@ -80,9 +92,12 @@ func MeetBy(ctx context.Context, id launch.Identity, l Links) (comm.Communicator
 
 // waiting says which ranks this rank waits for, what announced them, and what to do if they do not exist.
 func waiting(id launch.Identity, missing []int, lookup launch.Lookup) string {
-	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\n"+
-		"hint: the environment announces %d ranks (%s); to run alone, unset these variables or set GOTRAIN_LAUNCHER=none",
-		id.Rank, id.World, missing, id.World, id.Said(lookup))
+	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\n%s", id.Rank, id.World, missing, announced(id, lookup))
+}
+
+func announced(id launch.Identity, lookup launch.Lookup) string {
+	return fmt.Sprintf("hint: the environment announces %d ranks (%s); to run alone, unset these variables or set GOTRAIN_LAUNCHER=none",
+		id.World, id.Said(lookup))
 }
 
 // Close leaves the job. Close is idempotent.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,10 +58,17 @@ func TestStartThatTakesTooLong(t *testing.T) {
 	}
 }
 
-func TestJobRefusesSeveralMachines(t *testing.T) {
-	_, err := JoinAs(context.Background(), launch.Identity{World: 4, LocalWorld: 2, Nodes: 2, JobID: "x"})
-	if launch.ExitCode(err) != launch.ExitUnavailable {
-		t.Errorf("%v", err)
+// Ranks of several machines need a place to meet, and cannot share memory.
+func TestSeveralMachines(t *testing.T) {
+	id := launch.Identity{World: 4, LocalWorld: 2, Nodes: 2, JobID: "x"}
+	for _, name := range []string{"GOTRAIN_MASTER_ADDR", "GOTRAIN_RENDEZVOUS", "MASTER_ADDR", "PET_RDZV_ENDPOINT", "PMI_FD", "PMIX_NAMESPACE"} {
+		t.Setenv(name, "")
+	}
+	if _, err := JoinAs(context.Background(), id); launch.ExitCode(err) != launch.ExitUsage || !strings.Contains(err.Error(), "MASTER_ADDR") {
+		t.Errorf("nowhere to meet: %v", err)
+	}
+	if _, err := MeetBy(context.Background(), id, Links{Transport: "shm"}); launch.ExitCode(err) != launch.ExitUnavailable {
+		t.Errorf("shm: %v", err)
 	}
 }
 

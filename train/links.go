@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,10 +17,14 @@ type Links struct {
 	Ports     [2]int        // range of ports to listen on; zero: any
 	Streams   int           // connections between two ranks; 0: one
 	Heartbeat time.Duration // between signs of life of ranks on other machines; 0: half a second, below 0: none
+	Start     time.Duration // how long ranks wait for each other at the start; 0: five minutes, on one machine two
 }
 
 // Check refuses words that Links does not know.
 func (l Links) Check() error {
+	if l.Transport == "mpi" {
+		return launch.WithCode(launch.ExitUsage, errors.New("train: a transport mpi is not built in\nhint: start with mpirun and leave the transport to auto"))
+	}
 	for _, w := range []struct {
 		what, got string
 		known     []string

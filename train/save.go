@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/checkpoint"
@@ -100,7 +101,7 @@ func (t *Trainer) content(ctx context.Context, states statistics, owed *residual
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
 		EvaluationDue: t.owed,
 		Settings:      t.cfg.Settings,
-		Fingerprints:  map[string]string{"settings": t.cfg.settings()},
+		Fingerprints:  map[string]string{"settings": t.cfg.settings(), "sums": comm.Fold(t.comm)},
 	}
 	if f, err := t.cfg.Data.Fingerprint(); err == nil {
 		st.Fingerprints["data"] = f

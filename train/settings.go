@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/train/checkpoint"
 )
@@ -63,8 +64,14 @@ func (t *Trainer) compareSettings(st checkpoint.State) error {
 					"\nhint: choose another output_dir for another run, set more steps or epochs to continue this one, or set checkpoint.resume = \"none\" to start over"))
 		}
 	}
-	if len(changes) > 0 && t.comm.Rank() == 0 {
+	if t.comm.Rank() != 0 {
+		return nil
+	}
+	if len(changes) > 0 {
 		slog.Warn("resumed with changed settings: " + strings.Join(changes, "; "))
+	}
+	if was, is := st.Fingerprints["sums"], comm.Fold(t.comm); was != "" && was != is && st.World == t.comm.Size() {
+		slog.Info("ranks are placed in another way than before: sums of gradients are made in another order, and differ by rounding", "was", was, "is", is)
 	}
 	return nil
 }

@@ -33,10 +33,15 @@ func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity
 		slog.Info(place.Why)
 	}
 	// Ranks meet before they open data, which may take long on one of them: it can tell the others only once they have met.
-	group, err := train.Meet(ctx, id)
+	links, err := assemble.Links(r)
 	if err != nil {
 		return nil, err
 	}
+	group, err := train.MeetBy(ctx, id, links)
+	if err != nil {
+		return nil, err
+	}
+	id = train.Placed(id, group)
 	var t *train.Trainer
 	opened := comm.Steady(group, "opening the data", nil)
 	cfg, err := build(assemble.Rank{Identity: id, Placement: place, Comm: group})

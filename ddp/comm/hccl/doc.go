@@ -34,8 +34,8 @@
 // # Opening
 //
 // Ranks compare settings and devices, rank 0 makes the root information and sends it through the control communicator, all connect, and a first reduction
-// builds the links and checks a sum. Two ranks on one device, ranks on several hosts, and an error of any rank are named on all ranks. Ranks on
-// several hosts are refused.
+// builds the links and checks a sum. Two ranks on one device of a host, and an error of any rank, are named on all ranks. Ranks may be on several
+// hosts: HCCL then gets the address by which the hosts met (HCCL_IF_IP), unless the user chose one.
 //
 // Package settings has the environment variables and options; docs/hccl.md lists them.
 //

@@ -216,8 +216,11 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	w.close(true)
-	err := wrongPlaces([]place{{"a", "0", "1"}, {"a", "1", "2"}, {"b", "0", "3"}})
-	if err == nil || !strings.Contains(err.Error(), "rank 2 runs on another host than rank 0") {
+	if err := wrongPlaces([]place{{"a", "0", "1"}, {"a", "1", "2"}, {"b", "0", "1"}}); err != nil {
+		t.Errorf("equal devices of two hosts: %v", err)
+	}
+	err := wrongPlaces([]place{{"a", "0", "1"}, {"b", "0", "1"}, {"b", "0", "3"}})
+	if err == nil || !strings.Contains(err.Error(), "ranks 1 (pid 1) and 2 (pid 3)") {
 		t.Error(err)
 	}
 	if err := wrongPlaces([]place{{"a", "", "1"}, {"a", "", "2"}}); err != nil {

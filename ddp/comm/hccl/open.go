@@ -128,14 +128,16 @@ func (o *opening) settings() error {
 	}
 	var err error
 	o.set, err = settings.Read(settings.Input{Env: settings.Environ(), Options: options, Ranks: o.c.size, SoC: f.family,
-		LongWork: o.LongWork})
+		LongWork: o.LongWork, Address: addressOf(o.Control)})
 	if err := o.agree("reading the settings of HCCL", err); err != nil {
 		return err
 	}
 	if o.c.size > 1 {
 		items := make([]comm.Item, 0, len(o.set.Lines))
 		for _, l := range o.set.Lines {
-			items = append(items, comm.Item{Name: l.What, Text: l.Value})
+			if !l.Own {
+				items = append(items, comm.Item{Name: l.What, Text: l.Value})
+			}
 		}
 		if err := comm.Consensus(o.ctx, o.Control, "the settings of HCCL", items); err != nil {
 			return fmt.Errorf("%w\nhint: set the same variables on all ranks; a launcher may pass on only some", err)
@@ -153,7 +155,7 @@ func (o *opening) settings() error {
 	return nil
 }
 
-// devices finds two ranks on one device, which makes HCCL hang or fail obscurely, and ranks on several hosts.
+// devices finds two ranks on one device of a host, which makes HCCL hang or fail obscurely.
 func (o *opening) devices() error {
 	if o.c.size == 1 {
 		return nil

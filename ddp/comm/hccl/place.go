@@ -2,26 +2,25 @@ package hccl
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/gotrain/gotrain/ddp/comm"
 )
 
 // place is where a rank runs.
 type place struct{ host, device, pid string }
 
-// wrongPlaces finds ranks on several hosts, and two ranks on one device.
+// wrongPlaces finds two ranks on one device of a host.
 func wrongPlaces(places []place) error {
 	for r, p := range places {
-		if p.host != places[0].host {
-			return fmt.Errorf("rank %d runs on another host than rank 0: this version exchanges gradients of NPUs within one host only\n"+
-				"hint: start all ranks on one host", r)
-		}
 		if p.device == "" {
 			continue // the device does not tell
 		}
 		for s, o := range places[:r] {
-			if o.device == p.device {
+			if o.host == p.host && o.device == p.device {
 				return fmt.Errorf("ranks %d (pid %s) and %d (pid %s) are on the same device, %s: HCCL needs a device for each rank\n"+
 					"hint: start no more ranks than there are devices (train.ranks), and let ASCEND_RT_VISIBLE_DEVICES name enough of them",
 					s, o.pid, r, p.pid, p.device)
@@ -40,6 +39,17 @@ func physical(visible string, index int) string {
 		return strings.TrimSpace(list[index])
 	}
 	return ""
+}
+
+// addressOf is the address at which other hosts reach this one, by what the control communicator says of itself; the zero value on one host.
+func addressOf(control comm.Communicator) netip.Addr {
+	for _, l := range comm.Describe(control) {
+		at, _, _ := strings.Cut(l.Address, " ")
+		if a, err := netip.ParseAddrPort(at); err == nil && !a.Addr().IsLoopback() && !a.Addr().IsUnspecified() {
+			return a.Addr()
+		}
+	}
+	return netip.Addr{}
 }
 
 // hostID identifies this host until its next boot; containers on it have the same.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/npu"
@@ -25,6 +26,20 @@ func (c *Comm) Transport() string {
 		return "nodes"
 	}
 	return c.inner.Transport() + "+" + out.Transport()
+}
+
+// Fold names the ranks of each node, in the order in which they are summed. Where each node has one rank, and in the order of ranks, that is their order.
+func (c *Comm) Fold() string {
+	inOrder := true
+	var list []string
+	for n, ranks := range c.ranks {
+		inOrder = inOrder && (c.nodes() == 1 || len(ranks) == 1 && ranks[0] == n)
+		list = append(list, strings.Trim(fmt.Sprint(ranks), "[]"))
+	}
+	if inOrder {
+		return comm.InRankOrder
+	}
+	return "node by node: ranks " + strings.Join(list, " | ")
 }
 
 // Nodes returns the node of every rank.

@@ -21,8 +21,8 @@ func (c *Comm) message(ctx context.Context, what comm.Call, m comm.Mem) (comm.Ha
 		there.Root = c.local[what.Root]
 	}
 	if group == nil {
-		return nil, fmt.Errorf("comm: %v on rank %d: rank %d is on another host, and this job connects ranks of different hosts for collectives only\n"+
-			"hint: join with train.Links{Messages: true}", what, c.rank, what.Root)
+		return nil, fmt.Errorf("comm: %v on rank %d: rank %d is on another host, and this communicator has no group for messages between hosts\n"+
+			"hint: set nodes.Config.Flat", what, c.rank, what.Root)
 	}
 	h, err := comm.Do(ctx, group, there, m, m)
 	if err != nil {

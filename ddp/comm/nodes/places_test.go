@@ -87,3 +87,35 @@ func TestTally(t *testing.T) {
 		t.Error("before the count has wrapped around")
 	}
 }
+
+// What a report says: the levels, and where calls are cut.
+func TestDescribe(t *testing.T) {
+	for name, want := range map[string]string{"2x2": "2 rails", "1+3": "the first rank of each node"} {
+		g := group(t, maps[name], nil)
+		l := comm.Describe(g[1])
+		if len(l) != 2 || l[0].Ranks != len(g[1].(*Comm).mine()) || l[1].Ranks != 2 || !strings.Contains(strings.Join(l[1].Notes, "; "), want) {
+			t.Errorf("%s: %+v", name, l)
+		}
+		for elems, want := range map[int64]string{10: "in one trip", 1 << 20: "in pieces"} {
+			if got := l[0].Algorithm(comm.Call{Kind: comm.AllReduce, DType: npu.F32, Elems: elems}); got != want {
+				t.Errorf("%s, %d elements: %s", name, elems, got)
+			}
+		}
+		closeAll(g)
+	}
+}
+
+func TestFold(t *testing.T) {
+	for want, nodeOf := range map[string][]int{
+		comm.InRankOrder:              {0, 1, 2},
+		"node by node: ranks 0 1 | 2": {0, 0, 1},
+		"node by node: ranks 0 2 | 1": {0, 1, 0},
+		"node by node: ranks 1 | 0":   {1, 0},
+	} {
+		g := group(t, nodeOf, nil)
+		if got := comm.Fold(g[len(g)-1]); got != want {
+			t.Errorf("%v: %q", nodeOf, got)
+		}
+		closeAll(g)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ type Input struct {
 	SoC     string // "A2" or "A3"; "" if unknown
 	// LongWork is how long gotrain may wait for a rank. HCCL's own timeout must not end earlier, because its error names no rank; 0 if unknown.
 	LongWork time.Duration
+	// Address is that at which other hosts reach this one; the zero value if all ranks are on one host. HCCL itself takes the first interface it finds.
+	Address netip.Addr
 }
 
 // Options of a run.
@@ -47,7 +50,10 @@ type Settings struct {
 type Var struct{ Name, Value string }
 
 // Line says what one setting became, and by whom.
-type Line struct{ What, Value, By string }
+type Line struct {
+	What, Value, By string
+	Own             bool // of this host: the other hosts have another value
+}
 
 // Problem is one thing that is wrong.
 type Problem struct {
@@ -91,6 +97,7 @@ func Read(in Input) (*Settings, error) {
 	r.deterministic()
 	r.expansion()
 	r.ports()
+	r.address()
 	r.options()
 	r.rest()
 	if len(r.problems) > 0 {
@@ -110,6 +117,9 @@ func (s *Settings) String() string {
 	}
 	for _, l := range s.Lines {
 		fmt.Fprintf(&b, "\n  %-*s  %-*s  %s", what, l.What, value, l.Value, l.By)
+		if l.Own {
+			b.WriteString("; each host has its own")
+		}
 	}
 	return b.String()
 }
@@ -125,7 +135,7 @@ func seconds(d time.Duration) string     { return strconv.FormatInt(int64(d/time
 func (r *reader) set(name, value string) { r.out.Setenv = append(r.out.Setenv, Var{name, value}) }
 
 func (r *reader) line(what, value, by string) {
-	r.out.Lines = append(r.out.Lines, Line{what, shown(value), shown(by)})
+	r.out.Lines = append(r.out.Lines, Line{what, shown(value), shown(by), slices.Contains(own, what)})
 }
 
 // shown is text as it may go to a terminal.

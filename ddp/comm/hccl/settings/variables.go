@@ -48,6 +48,9 @@ var variables = []variable{
 	{"HCCL_DFS_CONFIG", nil},
 }
 
+// own are variables that describe one host: they may differ between ranks.
+var own = []string{"HCCL_IF_IP", "HCCL_SOCKET_IFNAME", "HCCL_WHITELIST_FILE", "HCCL_LOGIC_SUPERPOD_ID"}
+
 // foreign are variables that begin with HCCL_ and are read by torch_npu only.
 var foreign = []string{"HCCL_EVENT_TIMEOUT", "HCCL_ASYNC_ERROR_HANDLING", "HCCL_BLOCKING_WAIT"}
 
