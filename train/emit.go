@@ -138,6 +138,7 @@ func (t *Trainer) emitStep(r report) {
 		e.Scale = telemetry.Known(r.scale)
 	}
 	t.emit(e)
+	t.measure(r)
 }
 
 // gauge takes what a device tells of itself: its own measure of how busy it is, and its own memory instead of the process's.

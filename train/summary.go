@@ -90,7 +90,10 @@ func (s *Summary) Total() int64 {
 
 // Summarise plans the run for a number of ranks: model, kernels, buckets, memory, schedule. It allocates nothing large and trains nothing. The caller
 // closes the Trainer.
-func (t *Trainer) Summarise(world int) (*Summary, error) {
+func (t *Trainer) Summarise(world int) (*Summary, error) { return t.SummariseOn(world, 1) }
+
+// SummariseOn is Summarise for ranks that are spread evenly over a number of hosts.
+func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
 	t.comm = pretend{alone(), world}
 	var err error
 	if err = t.openDevice(); err != nil {
@@ -117,7 +120,7 @@ func (t *Trainer) Summarise(world int) (*Summary, error) {
 	}
 	bytes, codec := buckets.Bytes, t.compressed(buckets, world)
 	s.Traffic = 2 * bytes / int64(world) * int64(world-1) // a ring, or halving and doubling
-	t.summariseMemory(s, world, bytes)
+	t.summariseMemory(s, world/max(1, hosts), bytes)
 	if codec.Sent > 0 {
 		s.Traffic = 2 * codec.Sent / int64(world) * int64(world-1)
 		s.Memory = append(s.Memory, MemoryItem{What: "encoded gradients", Bytes: codec.Buffers})
@@ -160,7 +163,7 @@ func (t *Trainer) summariseBuckets(s *Summary, world int) (*bucket.Plan, error) 
 	return plan, nil
 }
 
-func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {
+func (t *Trainer) summariseMemory(s *Summary, perHost int, buckets int64) {
 	for _, p := range t.train.net.b.Params() {
 		s.Params += p.Shape.Elems()
 		if !p.Frozen {
@@ -188,7 +191,7 @@ func (t *Trainer) summariseMemory(s *Summary, world int, buckets int64) {
 	const ring = 3 // batches of the loader
 	local := t.cfg.LocalSize
 	if t.cfg.Comm == nil {
-		local = world
+		local = perHost
 	}
 	s.Memory = []MemoryItem{
 		{What: "weights", Bytes: buckets + frozen},
@@ -237,8 +240,6 @@ const efficiency = 0.8
 
 // predict sums, op by op, the larger of compute time and memory time.
 func (t *Trainer) predict(s *Summary) {
-	info := t.dev.Info()
-	peak := t.peak
 	kinds := map[string]*KindItem{}
 	var seconds float64
 	pl := t.train.prog.Plan()
@@ -251,9 +252,7 @@ func (t *Trainer) predict(s *Summary) {
 		}
 		flop, bytes := st.FLOPs(), op.Bytes(st.Op)
 		k.Count, k.FLOP, k.Bytes = k.Count+1, k.FLOP+flop, k.Bytes+bytes
-		if peak > 0 {
-			seconds += max(float64(flop)/(peak*efficiency), float64(bytes)/(bandwidth*float64(max(1, info.Threads))))
-		}
+		seconds += t.expected(st)
 	}
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		s.Kinds = append(s.Kinds, *kinds[name])
@@ -262,6 +261,19 @@ func (t *Trainer) predict(s *Summary) {
 		return int(min(max(b.FLOP-a.FLOP, -1), 1))
 	})
 	s.Predicted = time.Duration(seconds * float64(t.cfg.Accumulate) * 1e9)
+}
+
+// expected is the time of a step of the plan in seconds; 0 if the device's peak is not known.
+func (t *Trainer) expected(st *plan.Step) float64 {
+	if t.peak <= 0 {
+		return 0
+	}
+	return max(float64(st.FLOPs())/(t.peak*efficiency), float64(op.Bytes(st.Op))/t.traffic())
+}
+
+// traffic is how many bytes a second the device is expected to move: an accelerator moves at least five bytes in the time of a thousand operations.
+func (t *Trainer) traffic() float64 {
+	return max(bandwidth*float64(max(1, t.dev.Info().Threads)), t.peak*0.005)
 }
 
 // pretend is a communicator of which only the size is real: enough to divide data and memory.

@@ -38,6 +38,7 @@ type Trainer struct {
 	peak     float64 // FLOP/s that MFU is relative to: configured, measured, or of a step that was faster; 0 if unknown
 	raised   bool    // a step was faster than the peak, which has been reported
 	residual bool    // the residual of the codec was reported
+	kernels  kernels
 	most     float64 // bytes of the device in use, the most that a step has seen; 0: it does not tell
 
 	comm    comm.Communicator // agreements and what the host exchanges

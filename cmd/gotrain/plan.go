@@ -16,6 +16,7 @@ import (
 
 func (a *app) planCmd() *cobra.Command {
 	var f recipeFlags
+	var on networkFlags
 	var asJSON, program bool
 	var samples, classes int
 	c := &cobra.Command{
@@ -25,10 +26,17 @@ func (a *app) planCmd() *cobra.Command {
 their parameters, number of steps, the learning rate over time, and the expected time of a step. It compiles the network for the device of
 this machine, so kernels and memory are those of the run; it allocates no memory for weights, so a plan for many ranks fits anywhere.
 
+With --link it also predicts a step of ranks on several machines: it simulates the schedule of buckets that a run executes, with the time of each kernel and
+of each collective, and says how much communication the backward pass does not hide, what compression would change, and which buckets would be best. Times of
+kernels are estimated from the device's peak, or, with --measured, those of a run: every run writes them to its metrics.jsonl.
+
 A plan needs no data. Without them it assumes data.published_samples and model.classes of the recipe, and says so; --samples and --classes
 give other numbers, and the data are then not opened even if they exist.`,
 		Example: `  gotrain plan resnet50
   gotrain plan resnet50-imagenet --ranks 64
+  gotrain plan resnet50-imagenet --ranks 64 --nodes 8 --link 25gbit,20us
+  gotrain plan resnet50-imagenet --ranks 64 --nodes 8 --link 25gbit,20us --measured runs/resnet50-imagenet/metrics.jsonl
+  gotrain plan llama2-7b --ranks 64 --nodes 8 --link 100gbit,5us --set log.peak_tflops=300
   gotrain plan resnet50 --samples 50000 --classes 100    # for photographs on another machine
   gotrain plan resnet50 --program              # every kernel, with its memory
   gotrain plan resnet50 --json | jq .memory`,
@@ -44,7 +52,7 @@ give other numbers, and the data are then not opened even if they exist.`,
 				return err
 			}
 			a.warn(r.Warnings())
-			s, done, err := summarise(r, samples != 0 || classes != 0)
+			s, done, err := summarise(r, samples != 0 || classes != 0, &on)
 			if err != nil {
 				return err
 			}
@@ -59,6 +67,7 @@ give other numbers, and the data are then not opened even if they exist.`,
 		},
 	}
 	f.add(c)
+	on.add(c)
 	c.Flags().IntVar(&samples, "samples", 0, "plan for this `number` of training samples, without opening the data")
 	c.Flags().IntVar(&classes, "classes", 0, "plan for this `number` of classes, without opening the data")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
@@ -118,6 +127,11 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 		}
 	}
 	w.Flush()
+
+	if s.Network != nil {
+		a.printNetwork(w, s.Network)
+		w.Flush()
+	}
 
 	fmt.Fprintf(a.out, "\nbuckets, in order of reduction\n")
 	printBuckets(w, s.Buckets)

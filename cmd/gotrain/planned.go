@@ -13,12 +13,18 @@ import (
 type planned struct {
 	*train.Summary
 	Assumed *assemble.Assumed `json:"assumed,omitempty"` // nil: the data were opened
+	Network *train.Prediction `json:"network,omitempty"` // nil: not asked for
 }
 
-// summarise plans a run; blind does not open the data. The caller calls done when it no longer needs the program.
-func summarise(r *recipes.Recipe, blind bool) (*planned, func(), error) {
+// summarise plans a run on a network; blind does not open the data. The caller calls done when it no longer needs the program.
+func summarise(r *recipes.Recipe, blind bool, on *networkFlags) (*planned, func(), error) {
 	ranks := r.Train.Ranks
-	id := launch.Identity{World: ranks, LocalWorld: ranks, Nodes: 1}
+	net, err := on.network(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	hosts := net.Cluster.Hosts
+	id := launch.Identity{World: ranks, LocalWorld: ranks / hosts, Nodes: hosts}
 	place, err := launch.Place(id, os.LookupEnv)
 	if err != nil {
 		return nil, nil, err
@@ -31,7 +37,11 @@ func summarise(r *recipes.Recipe, blind bool) (*planned, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := t.Summarise(ranks)
+	s, err := t.SummariseOn(ranks, hosts)
+	p := &planned{Summary: s, Assumed: assumed}
+	if err == nil && on.given() {
+		p.Network, err = t.Predict(net)
+	}
 	if err != nil {
 		t.Close()
 		return nil, nil, err
@@ -39,5 +49,5 @@ func summarise(r *recipes.Recipe, blind bool) (*planned, func(), error) {
 	if assumed != nil && !assumed.Epoch {
 		s.StepsPerPass = 0
 	}
-	return &planned{s, assumed}, func() { t.Close() }, nil
+	return p, func() { t.Close() }, nil
 }

@@ -102,7 +102,8 @@ func TestRun(t *testing.T) {
 		{strings.Fields("--nproc_per_node=2 --nnodes=2 --node_rank=1 --master_addr=192.168.1.10 --master_port=29500 sh -c " +
 			"echo:$GOTRAIN_RANK/$GOTRAIN_WORLD_SIZE:$GOTRAIN_LOCAL_RANK:$GOTRAIN_NODE_RANK/$GOTRAIN_NODES:$GOTRAIN_MASTER_ADDR:$GOTRAIN_MASTER_PORT"), 0,
 			"[rank 3] 3/4 1 1/2 192.168.1.10 29500\n"},
-		{strings.Fields("--rdzv_endpoint=n1:29400 --rdzv_id=7 --nproc-per-node 1 --nnodes 2 --node-rank 1 sh -c echo:$GOTRAIN_MASTER_ADDR:$GOTRAIN_MASTER_PORT:$GOTRAIN_JOB_ID"),
+		{strings.Fields("--rdzv_endpoint=n1:29400 --rdzv_id=7 --nproc-per-node 1 --nnodes 2 --node-rank 1 sh -c " +
+			"echo:$GOTRAIN_MASTER_ADDR:$GOTRAIN_MASTER_PORT:$GOTRAIN_JOB_ID"),
 			0, "n1 29400 run-7-0\n"},
 		{[]string{"-H", "a", "--hostfile", "f", "true"}, 64, "both -H and --hostfile are given"},
 		{[]string{"--hostfile", "/no/such/file", "true"}, 66, "/no/such/file"},

@@ -241,6 +241,41 @@ func TestSignalsAcrossHosts(t *testing.T) {
 	}
 }
 
+// Ctrl-Z suspends the ranks on all hosts, and fg resumes them.
+func TestSuspendAcrossHosts(t *testing.T) {
+	h := start(t, nil, "--rsh", reach(t, asChild), "-H", "n1,n2", "sh", "-c", `trap 'exit 75' TERM; echo ready $$; while :; do sleep 0.01; done`)
+	h.out.waitFor(t, "ready", 2)
+	var pids []int
+	for line := range strings.Lines(h.out.String()) {
+		var pid int
+		if _, rest, ok := strings.Cut(line, "ready "); ok {
+			fmt.Sscan(rest, &pid)
+			pids = append(pids, pid)
+		}
+	}
+	await := func(stopped bool) {
+		t.Helper()
+		for _, pid := range append(pids, h.cmd.Process.Pid) {
+			for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+				if p, err := procfs.Read(pid); err == nil && (p.State == "T") == stopped {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("process %d: stopped is not %v", pid, stopped)
+				}
+			}
+		}
+	}
+	syscall.Kill(h.cmd.Process.Pid, syscall.SIGTSTP)
+	await(true)
+	syscall.Kill(h.cmd.Process.Pid, syscall.SIGCONT)
+	await(false)
+	syscall.Kill(h.cmd.Process.Pid, syscall.SIGTERM)
+	if code := h.code(); code != 75 {
+		t.Errorf("code %d\n%s", code, h.out.String())
+	}
+}
+
 func TestHostsThatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -417,8 +452,8 @@ func TestOverSSH(t *testing.T) {
 		}
 	}
 	for _, victim := range []string{"hcclrun", "ssh", "sshd"} {
-		h = start(t, env, "--grace", "300ms", "-H", "n1,n2", "sh", "-c", deaf)
-		h.out.waitFor(t, "ready", 2)
+		h = start(t, env, "--grace", "300ms", "-H", "n1,n2,localhost", "sh", "-c", deaf)
+		h.out.waitFor(t, "ready", 3)
 		all := tree(h.cmd.Process.Pid, server)
 		delete(all, server)
 		pid := h.cmd.Process.Pid

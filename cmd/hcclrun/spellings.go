@@ -163,7 +163,8 @@ func completion(shell string) (string, error) {
 	switch shell {
 	case "bash":
 		return "_hcclrun() {\n\tcase \"${COMP_WORDS[COMP_CWORD]}\" in\n\t-*) COMPREPLY=($(compgen -W " + strconv.Quote(words) +
-			" -- \"${COMP_WORDS[COMP_CWORD]}\")) ;;\n\t*) COMPREPLY=($(compgen -c -f -- \"${COMP_WORDS[COMP_CWORD]}\")) ;;\n\tesac\n}\ncomplete -F _hcclrun hcclrun\n", nil
+			" -- \"${COMP_WORDS[COMP_CWORD]}\")) ;;\n\t*) COMPREPLY=($(compgen -c -f -- \"${COMP_WORDS[COMP_CWORD]}\")) ;;\n" +
+			"\tesac\n}\ncomplete -F _hcclrun hcclrun\n", nil
 	case "zsh":
 		return "#compdef hcclrun\n_arguments " + "'*:program:_command_names -e'" + zshWords(names) + "\n", nil
 	case "fish":

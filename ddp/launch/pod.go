@@ -19,7 +19,7 @@ type Pod struct {
 	MasterAddr string // of rank 0; "" and 0 if not known
 	MasterPort int
 	Restart    int
-	JobID      string // the same on all machines; "" if there is one machine only
+	JobID      string // the same on all machines; "": derived from the address of rank 0
 	By         string // for messages: "the Ascend operator"
 }
 
@@ -51,8 +51,12 @@ func (p Pod) Place(j *Job) {
 	}
 	j.NodeRank, j.Nodes = p.Node, p.Nodes
 	j.First, j.World = p.Node*j.Ranks, p.Nodes*j.Ranks
-	if p.JobID != "" {
+	switch {
+	case p.Nodes < 2 || j.JobID != "":
+	case p.JobID != "":
 		j.JobID = p.JobID
+	default:
+		j.JobID = safeName(fmt.Sprintf("nodes-%s-%d-%d", p.MasterAddr, p.MasterPort, p.Restart))
 	}
 }
 
@@ -111,8 +115,9 @@ func (p *Pod) name(r *reader) {
 	case p.Nodes < 2:
 	case r.has("GOTRAIN_JOB_ID"):
 		p.JobID = safeName(r.str("GOTRAIN_JOB_ID"))
-	case p.MasterAddr != "" || where != "":
-		p.JobID = safeName(fmt.Sprintf("nodes-%s-%d-%s-%d", p.MasterAddr, p.MasterPort, where, p.Restart))
+	case p.MasterAddr != "":
+	case where != "":
+		p.JobID = safeName("nodes-" + where)
 	default:
 		r.hint = "set it to the address of rank 0, the same on all machines"
 		r.need("MASTER_ADDR")

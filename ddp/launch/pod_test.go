@@ -15,18 +15,18 @@ const (
 
 func TestPods(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
-		{operator, "node 1 of 2 (the Ascend operator), ranks 8–15 of 16; 10.0.0.1:2222 nodes-10.0.0.1-2222--0"},
+		{operator, "node 1 of 2 (the Ascend operator), ranks 8–15 of 16; 10.0.0.1:2222 nodes-10.0.0.1-2222-0"},
 		{operator + "GOTRAIN_JOB_ID=x", "node 1 of 2 (the Ascend operator), ranks 8–15 of 16; 10.0.0.1:2222 x"},
 		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0,1", "node 0 of 1 (the Ascend operator), ranks 0–1 of 2; :0 "},
-		{pytorch, "node 1 of 2 (PyTorchJob (PET_*)), ranks 4–7 of 8; m:23456 nodes-m-23456--0"},
-		{pytorch + "RANK=1 WORLD_SIZE=8 MASTER_ADDR=n MASTER_PORT=1", "node 1 of 2 (PyTorchJob (PET_*)), ranks 4–7 of 8; n:1 nodes-n-1--0"},
-		{"PET_NNODES=2 PET_NPROC_PER_NODE=auto RANK=1 WORLD_SIZE=2 MASTER_ADDR=n MASTER_PORT=1", "node 1 of 2 (PyTorchJob (PET_*)); n:1 nodes-n-1--0"},
-		{"PET_NNODES=2:2 PET_NODE_RANK=0 PET_MASTER_ADDR=m PET_MASTER_PORT=5", "node 0 of 2 (PyTorchJob (PET_*)); m:5 nodes-m-5--0"},
+		{pytorch, "node 1 of 2 (PyTorchJob (PET_*)), ranks 4–7 of 8; m:23456 nodes-m-23456-0"},
+		{pytorch + "RANK=1 WORLD_SIZE=8 MASTER_ADDR=n MASTER_PORT=1", "node 1 of 2 (PyTorchJob (PET_*)), ranks 4–7 of 8; n:1 nodes-n-1-0"},
+		{"PET_NNODES=2 PET_NPROC_PER_NODE=auto RANK=1 WORLD_SIZE=2 MASTER_ADDR=n MASTER_PORT=1", "node 1 of 2 (PyTorchJob (PET_*)); n:1 nodes-n-1-0"},
+		{"PET_NNODES=2:2 PET_NODE_RANK=0 PET_MASTER_ADDR=m PET_MASTER_PORT=5", "node 0 of 2 (PyTorchJob (PET_*)); m:5 nodes-m-5-0"},
 		{"PET_NPROC_PER_NODE=3", "node 0 of 1 (PyTorchJob (PET_*)), ranks 0–2 of 3; :0 "},
-		{vcPlugin, "node 2 of 3 (plugin pytorch of Volcano); m:23456 nodes-m-23456--0"},
-		{"GOTRAIN_LAUNCHER=volcano VC_TASK_INDEX=1 VC_WORKER_HOSTS=w0.svc,w1.svc VC_WORKER_NUM=2", "node 1 of 2 (Volcano); w0.svc:23456 nodes-w0.svc-23456--0"},
-		{"GOTRAIN_LAUNCHER=volcano VC_TASK_INDEX=1 VC_WORKER_HOSTS=w0,w1 MASTER_ADDR=m MASTER_PORT=5", "node 1 of 2 (Volcano); m:5 nodes-m-5--0"},
-		{"PET_NNODES=2 PET_NODE_RANK=0 GOTRAIN_RENDEZVOUS=file:///x/y", "node 0 of 2 (PyTorchJob (PET_*)); :0 " + safeName("nodes--0-file:///x/y-0")},
+		{vcPlugin, "node 2 of 3 (plugin pytorch of Volcano); m:23456 nodes-m-23456-0"},
+		{"GOTRAIN_LAUNCHER=volcano VC_TASK_INDEX=1 VC_WORKER_HOSTS=w0.svc,w1.svc VC_WORKER_NUM=2", "node 1 of 2 (Volcano); w0.svc:23456 nodes-w0.svc-23456-0"},
+		{"GOTRAIN_LAUNCHER=volcano VC_TASK_INDEX=1 VC_WORKER_HOSTS=w0,w1 MASTER_ADDR=m MASTER_PORT=5", "node 1 of 2 (Volcano); m:5 nodes-m-5-0"},
+		{"PET_NNODES=2 PET_NODE_RANK=0 GOTRAIN_RENDEZVOUS=file:///x/y", "node 0 of 2 (PyTorchJob (PET_*)); :0 " + safeName("nodes-file:///x/y")},
 		// These are ranks, or alone.
 		{pytorch + "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4", "none"},
 		{operator + "GOTRAIN_RANK=1", "none"},
@@ -37,7 +37,9 @@ func TestPods(t *testing.T) {
 		{"", "none"},
 	} {
 		p, ok, err := PodOf(env(c.env))
-		got := fmt.Sprintf("%s; %s:%d %s", p, p.MasterAddr, p.MasterPort, p.JobID)
+		var j Job
+		p.Place(&j)
+		got := fmt.Sprintf("%s; %s:%d %s", p, p.MasterAddr, p.MasterPort, j.JobID)
 		if !ok {
 			got = "none"
 		}
@@ -97,14 +99,14 @@ func TestPodsMakeOneJob(t *testing.T) {
 		}
 	}
 	for r := range 16 {
-		want := fmt.Sprintf("rank %d of 16 (local %d of 8, node %d of 2) from gotrain, job nodes-10.0.0.1-2222--0 at 10.0.0.1:2222", r, r%8, r/8)
+		want := fmt.Sprintf("rank %d of 16 (local %d of 8, node %d of 2) from gotrain, job nodes-10.0.0.1-2222-0 at 10.0.0.1:2222", r, r%8, r/8)
 		if seen[r] != want {
 			t.Errorf("%s, want %s", seen[r], want)
 		}
 	}
 	j := Job{Ranks: 4}
 	Pod{Node: 1, Nodes: 3}.Place(&j)
-	if j.Ranks != 4 || j.First != 4 || j.World != 12 {
+	if j.Ranks != 4 || j.First != 4 || j.World != 12 || j.JobID == "" {
 		t.Errorf("%+v", j)
 	}
 }

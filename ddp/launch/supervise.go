@@ -120,33 +120,47 @@ func (s *supervisor) start(ctx context.Context, sigs <-chan os.Signal) error {
 		}
 		first += share.Ranks
 	}
-	if len(s.Hosts) == 1 && s.Master == nil {
+	if _, local := s.Hosts[0].Host.(*Local); local && len(s.Hosts) == 1 && s.Master == nil { // at once, so no signal need be served meanwhile
 		s.begin = time.Now()
 		return s.Hosts[0].Host.Start(ctx, parts[0], events{s, s.First, parts[0]})
 	}
 	return s.startAll(ctx, sigs, parts)
 }
 
-// startAll starts several hosts at the same time. A signal cancels it.
+// late is how long a start may still take when a signal asks the job to end.
+const late = 3 * time.Second
+
+// startAll starts several hosts at the same time. A signal is kept for the ranks, unless the start takes long: then it cancels the start.
 func (s *supervisor) startAll(ctx context.Context, sigs <-chan os.Signal, parts []Part) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- s.startParts(ctx, parts) }()
+	var held []syscall.Signal
+	var stop syscall.Signal
+	var overdue <-chan time.Time
 	for {
 		select {
 		case err := <-done:
-			if err != nil && s.byUser != 0 {
-				return &StoppedError{Signal: s.byUser, Code: 128 + int(s.byUser)}
+			if err != nil && stop != 0 {
+				return &StoppedError{Signal: stop, Code: 128 + int(stop)}
+			}
+			for _, sig := range held {
+				if err == nil {
+					s.signal(sig, time.Now())
+				}
 			}
 			return err
+		case <-overdue:
+			cancel()
 		case sig := <-sigs:
-			switch sig := sig.(syscall.Signal); sig {
+			held = append(held, sig.(syscall.Signal))
+			switch sig {
 			case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
-				s.byUser = sig
-				cancel()
-			case syscall.SIGTSTP:
-				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+				if stop != 0 {
+					cancel() // asked twice
+				}
+				stop, overdue = sig.(syscall.Signal), time.After(late)
 			}
 		}
 	}

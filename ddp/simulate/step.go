@@ -100,16 +100,9 @@ func Bound(s Step) (Result, error) {
 	s.Codec = Codec{}
 	l := link.Link{Bandwidth: s.Cluster.Link.Bandwidth}
 	if s.Cluster.Hosts == 1 {
-		s.Cluster.Local = link.Link{Bandwidth: local(s.Cluster).Bandwidth}
+		s.Cluster.Local = link.Link{Bandwidth: s.Cluster.Inside().Bandwidth}
 	} else {
 		s.Cluster = link.Cluster{Ranks: s.Cluster.Hosts, Hosts: s.Cluster.Hosts, Link: l}
 	}
 	return Run(s)
-}
-
-func local(c link.Cluster) link.Link {
-	if c.Local == (link.Link{}) {
-		return link.Local
-	}
-	return c.Local
 }

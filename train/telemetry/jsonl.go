@@ -76,6 +76,12 @@ func marshal(e Event) ([]byte, error) {
 			Event string `json:"event"`
 			Step
 		}{e.Kind(), x})
+	case Kernels:
+		x.Time = stamp(x.Time)
+		return json.Marshal(struct {
+			Event string `json:"event"`
+			Kernels
+		}{e.Kind(), x})
 	case Eval:
 		x.Time = stamp(x.Time)
 		return json.Marshal(struct {

@@ -40,7 +40,8 @@ func (c Cluster) Valid() error {
 // PerHost is the number of ranks of a host.
 func (c Cluster) PerHost() int { return c.Ranks / c.Hosts }
 
-func (c Cluster) local() Link {
+// Inside is the link between ranks of a host.
+func (c Cluster) Inside() Link {
 	if c.Local == (Link{}) {
 		return Local
 	}
@@ -60,7 +61,7 @@ func (c Cluster) AllReduce(n int64) time.Duration {
 	if c.Ranks < 2 {
 		return 0
 	}
-	inside, l := c.PerHost(), c.local()
+	inside, l := c.PerHost(), c.Inside()
 	if c.Hosts == 1 {
 		return l.Scatter(inside, n) + l.Share(inside, n)
 	}
@@ -79,7 +80,7 @@ func (c Cluster) AllToAll(n int64) time.Duration {
 	if c.Ranks < 2 || c.Hosts == 1 || inside == 1 {
 		return c.Share(n)
 	}
-	return pipeline(c.local().Share(inside, n), c.wire().Share(c.Hosts, n*int64(inside)), n)
+	return pipeline(c.Inside().Share(inside, n), c.wire().Share(c.Hosts, n*int64(inside)), n)
 }
 
 // Share is the time of an all-gather of n bytes, all parts together.
@@ -87,7 +88,7 @@ func (c Cluster) Share(n int64) time.Duration {
 	if c.Ranks < 2 {
 		return 0
 	}
-	inside, l := c.PerHost(), c.local()
+	inside, l := c.PerHost(), c.Inside()
 	if c.Hosts == 1 {
 		return l.Share(inside, n)
 	}
@@ -118,11 +119,11 @@ func (c Cluster) Says() string {
 		return "one rank: nothing to send"
 	}
 	if c.Hosts == 1 {
-		return fmt.Sprintf("%d ranks on one machine, in shared memory (%v)", c.Ranks, c.local())
+		return fmt.Sprintf("%d ranks on one machine, in shared memory (%v)", c.Ranks, c.Inside())
 	}
 	if c.PerHost() == 1 {
 		return c.Link.Says(c.Topology, c.Hosts)
 	}
 	s := c.wire().Says(c.Topology, c.Hosts)
-	return fmt.Sprintf("%d ranks a host reduce in shared memory (%v); between %d hosts %s", c.PerHost(), c.local(), c.Hosts, s)
+	return fmt.Sprintf("%d ranks a host reduce in shared memory (%v); between %d hosts %s", c.PerHost(), c.Inside(), c.Hosts, s)
 }

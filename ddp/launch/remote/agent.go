@@ -138,6 +138,9 @@ func (a *Agent) Start(ctx context.Context, p launch.Part, e launch.Events) error
 func (a *Agent) Signal(sig syscall.Signal) {
 	if l := a.current(); l != nil {
 		l.box.send(message(kindSignal, signal{unix.SignalName(sig)}))
+		if sig == syscall.SIGSTOP { // this process is about to suspend itself
+			l.box.flush()
+		}
 	}
 }
 

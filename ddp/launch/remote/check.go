@@ -219,7 +219,13 @@ func Differences(ctx context.Context, nodes []Node, files []string) [][]string {
 }
 
 func (p *Preflight) devices(i int, f *Facts) cell {
-	switch slots := p.Slots[i]; {
+	slots := p.Slots[i]
+	if slots == 0 { // as many as there are devices
+		if slots = f.Devices; slots == 0 {
+			slots = f.Cores
+		}
+	}
+	switch {
 	case f.Devices == 0:
 		return cell{text: fmt.Sprintf("%d cores, %d ranks", f.Cores, slots)}
 	case slots > f.Devices:

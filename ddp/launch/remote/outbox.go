@@ -30,6 +30,7 @@ type outbox struct {
 	lost    int
 	err     error
 	closed  bool
+	writing bool
 	done    chan struct{}
 }
 
@@ -122,6 +123,8 @@ func (o *outbox) await(c <-chan struct{}) bool {
 func (o *outbox) next() (f frame, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.writing = false
+	defer func() { o.writing = ok }()
 	for {
 		switch {
 		case o.err != nil:
@@ -159,6 +162,18 @@ func (o *outbox) run() {
 		}
 		if cap(b) > maxFrame/4 {
 			b = nil
+		}
+	}
+}
+
+// flush waits until control frames are written, but not for long.
+func (o *outbox) flush() {
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		o.mu.Lock()
+		done := o.err != nil || len(o.control) == 0 && !o.writing
+		o.mu.Unlock()
+		if done {
+			return
 		}
 	}
 }
