@@ -1,0 +1,207 @@
+// Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// What does it cost in accuracy that gradients travel as 16 or 8 bits? -what codec trains bundled models to a held-out loss with each codec and seed, on
+// two ranks. float32 runs with three sizes of buckets, for the spread that rounding alone gives. Finished runs are kept in a file, so the same command
+// continues after an interruption, within a run too.
+
+// trained is the result of a run.
+type trained struct {
+	Recipe string             `json:"recipe"`
+	Codec  string             `json:"codec"`
+	Seed   int                `json:"seed"`
+	Steps  int                `json:"steps"`
+	Ranks  int                `json:"ranks"`
+	Loss   float64            `json:"loss"` // held-out
+	More   map[string]float64 `json:"metrics,omitempty"`
+}
+
+// same reports whether two rows are of the same run.
+func (a trained) same(b trained) bool {
+	return a.Recipe == b.Recipe && a.Codec == b.Codec && a.Seed == b.Seed && a.Steps == b.Steps && a.Ranks == b.Ranks
+}
+
+// codecs are the contestants and their settings.
+var codecs = []struct {
+	name string
+	set  []string
+}{
+	{"none", nil},
+	{"none, buckets of 4 MiB", []string{"train.bucket_mb=4", "train.first_bucket_mb=1"}},
+	{"none, buckets of 0.25 MiB", []string{"train.bucket_mb=0.25", "train.first_bucket_mb=0.1"}},
+	{"f16", []string{"comm.compress=f16"}},
+	{"bf16", []string{"comm.compress=bf16"}},
+	{"int8", []string{"comm.compress=int8"}},
+	{"int8, no error feedback", []string{"comm.compress=int8", "comm.compress_error_feedback=false"}},
+}
+
+// codecRecipes are the models, and what makes them run for a number of steps.
+var codecRecipes = map[string][]string{
+	"llama-tiny": {"eval.every_steps=0"},
+	"quickstart": {"run.epochs=0", "eval.every_epochs=0", "schedule.warmup_epochs=0", "schedule.warmup_steps=50"},
+}
+
+// codec is -what codec.
+func (h *harness) codec() error {
+	bin, missing := h.build("gotrain", "./cmd/gotrain")
+	if missing != "" {
+		return errors.New(missing)
+	}
+	done, err := readTrained(h.o.codecFile)
+	if err != nil {
+		return err
+	}
+	for _, recipe := range strings.Split(h.o.codecRecipes, ",") {
+		if codecRecipes[recipe] == nil {
+			return fmt.Errorf("-codec-recipes %q: only llama-tiny and quickstart", recipe)
+		}
+		for seed := 1; seed <= h.o.codecSeeds; seed++ {
+			for i := range codecs {
+				row := trained{Recipe: recipe, Codec: codecs[i].name, Seed: seed, Steps: h.o.codecSteps, Ranks: 2}
+				if slices.ContainsFunc(done, row.same) {
+					continue
+				}
+				fmt.Fprintf(h.progress, "%s, %s, seed %d, %d steps\n", recipe, row.Codec, seed, row.Steps)
+				if err := h.train(bin, &row, codecs[i].set); err != nil {
+					return err
+				}
+				done = append(done, row)
+				if err := writeTrained(h.o.codecFile, done); err != nil {
+					return err
+				}
+			}
+		}
+		h.printTrained(recipe, done)
+	}
+	return nil
+}
+
+// train does one run, or the rest of one.
+func (h *harness) train(bin string, row *trained, set []string) error {
+	name := strings.NewReplacer(" ", "-", ",", "").Replace(fmt.Sprintf("%s-%s-%d-%d", row.Recipe, row.Codec, row.Seed, row.Steps))
+	dir := filepath.Join(strings.TrimSuffix(h.o.codecFile, ".json")+"-runs", name)
+	args := []string{"run", row.Recipe, "--ranks", strconv.Itoa(row.Ranks)}
+	for _, s := range slices.Concat(codecRecipes[row.Recipe], []string{"run.output_dir=" + dir, "run.steps=" + strconv.Itoa(row.Steps),
+		"run.seed=" + strconv.Itoa(row.Seed), "checkpoint.every_steps=250", "log.every_steps=100"}, set) {
+		args = append(args, "--set", s)
+	}
+	if row.Steps < 1000 && !strings.HasPrefix(row.Codec, "none") { // a trial: most of its steps are compressed all the same
+		args = append(args, "--set", "comm.compress_warmup_steps="+strconv.Itoa(row.Steps/10))
+	}
+	if _, err := execute(h.ctx, nil, bin, args...); err != nil {
+		return err
+	}
+	metrics, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		return err
+	}
+	if err := row.parse(metrics); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return os.RemoveAll(dir)
+}
+
+// parse takes the last evaluation, and what the last step says of compression.
+func (row *trained) parse(jsonl []byte) error {
+	row.Loss, row.More = math.NaN(), map[string]float64{}
+	for line := range strings.Lines(string(jsonl)) {
+		var e map[string]any
+		if json.Unmarshal([]byte(line), &e) != nil {
+			continue
+		}
+		for k, v := range e {
+			x, ok := v.(float64)
+			switch {
+			case !ok:
+			case e["event"] == "eval" && k == "loss" && e["step"] == float64(row.Steps):
+				row.Loss = x
+			case e["event"] == "eval" && (k == "top1" || k == "perplexity"), e["event"] == "step" && strings.HasPrefix(k, "compress_"):
+				row.More[k] = x
+			}
+		}
+	}
+	if math.IsNaN(row.Loss) {
+		return fmt.Errorf("no held-out loss of step %d", row.Steps)
+	}
+	return nil
+}
+
+func readTrained(path string) (rows []trained, err error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &rows)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return rows, err
+}
+
+// writeTrained replaces the file at once.
+func writeTrained(path string, rows []trained) error {
+	b, err := json.MarshalIndent(rows, "", " ")
+	if err == nil {
+		err = os.WriteFile(path+".tmp", append(b, '\n'), 0o666)
+	}
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	return err
+}
+
+func (h *harness) printTrained(recipe string, rows []trained) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r trained) bool { return r.Recipe != recipe || r.Steps != h.o.codecSteps })
+	fmt.Fprintf(h.out, "\n%s, %d steps, 2 ranks: held-out loss\n", recipe, h.o.codecSteps)
+	printTrained(h.out, rows)
+}
+
+// printTrained prints a row for each codec: the loss of each seed, the mean, and its difference from that of float32.
+func printTrained(out io.Writer, rows []trained) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	mean := func(codec string) (sum float64, each []string, last trained) {
+		n := 0.0
+		for _, r := range rows {
+			if r.Codec == codec {
+				sum, n, last = sum+r.Loss, n+1, r
+				each = append(each, fmt.Sprintf("%.4f", r.Loss))
+			}
+		}
+		return sum / n, each, last
+	}
+	base, _, _ := mean("none")
+	low, high := base, base
+	for _, c := range codecs {
+		m, each, last := mean(c.name)
+		if len(each) == 0 {
+			continue
+		}
+		if strings.HasPrefix(c.name, "none") {
+			low, high = min(low, m), max(high, m)
+		}
+		also := ""
+		if e, ok := last.More["compress_error"]; ok {
+			also = fmt.Sprintf("\t%.2f times smaller\t%.2f %% of the last gradient lost", last.More["compress_ratio"], 100*e)
+		}
+		fmt.Fprintf(w, "  %s\t%s\tmean %.4f\t%+.4f%s\t\n", c.name, strings.Join(each, " "), m, m-base, also)
+	}
+	w.Flush()
+	fmt.Fprintf(out, "  float32 with three sizes of buckets: a spread of %.4f\n", high-low)
+}

@@ -1,0 +1,43 @@
+// Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTrained(t *testing.T) {
+	row := trained{Recipe: "llama-tiny", Codec: "int8", Seed: 2, Steps: 20, Ranks: 2}
+	err := row.parse([]byte(`{"event":"step","step":20,"loss":3.5,"compress_ratio":3.9,"compress_error":0.012}
+{"event":"eval","step":10,"loss":4.5}
+{"event":"eval","step":20,"loss":3.25,"perplexity":25.8}
+`))
+	if err != nil || row.Loss != 3.25 || row.More["compress_ratio"] != 3.9 || row.More["perplexity"] != 25.8 {
+		t.Fatalf("%+v, %v", row, err)
+	}
+	if err := (&trained{Steps: 30}).parse([]byte(`{"event":"eval","step":20,"loss":3.25}`)); err == nil {
+		t.Error("a run that did not end has a loss")
+	}
+	path := filepath.Join(t.TempDir(), "codec.json")
+	if rows, err := readTrained(path); err != nil || rows != nil {
+		t.Fatal(rows, err)
+	}
+	rows := []trained{{Codec: "none", Loss: 3.24}, {Codec: "none", Loss: 3.26, Seed: 1}, {Codec: "none, buckets of 4 MiB", Loss: 3.27}, row}
+	if err := writeTrained(path, rows); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err = readTrained(path); err != nil || !slices.ContainsFunc(rows, row.same) {
+		t.Fatal(rows, err)
+	}
+	var out bytes.Buffer
+	printTrained(&out, rows)
+	for _, want := range []string{"3.2400 3.2600", "mean 3.2500", "+0.0000", "3.90 times smaller", "1.20 % of", "a spread of 0.0200"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
