@@ -120,18 +120,25 @@ func (h *harness) train(bin string, row *trained, set []string) error {
 func (row *trained) parse(jsonl []byte) error {
 	row.Loss, row.More = math.NaN(), map[string]float64{}
 	for line := range strings.Lines(string(jsonl)) {
-		var e map[string]any
+		var e struct {
+			Event   string
+			Step    int
+			Loss    *float64
+			Metrics []struct {
+				Name  string
+				Value *float64
+			}
+		}
 		if json.Unmarshal([]byte(line), &e) != nil {
 			continue
 		}
-		for k, v := range e {
-			x, ok := v.(float64)
-			switch {
-			case !ok:
-			case e["event"] == "eval" && k == "loss" && e["step"] == float64(row.Steps):
-				row.Loss = x
-			case e["event"] == "eval" && (k == "top1" || k == "perplexity"), e["event"] == "step" && strings.HasPrefix(k, "compress_"):
-				row.More[k] = x
+		last := e.Event == "eval" && e.Step == row.Steps
+		if last && e.Loss != nil {
+			row.Loss = *e.Loss
+		}
+		for _, m := range e.Metrics {
+			if m.Value != nil && (last || strings.HasPrefix(m.Name, "compress_")) {
+				row.More[m.Name] = *m.Value
 			}
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 func TestTrained(t *testing.T) {
 	row := trained{Recipe: "llama-tiny", Codec: "int8", Seed: 2, Steps: 20, Ranks: 2}
-	err := row.parse([]byte(`{"event":"step","step":20,"loss":3.5,"compress_ratio":3.9,"compress_error":0.012}
+	err := row.parse([]byte(`{"event":"step","step":20,"loss":3.5,"metrics":[{"name":"compress_ratio","value":3.9},{"name":"compress_error","value":0.012}]}
 {"event":"eval","step":10,"loss":4.5}
-{"event":"eval","step":20,"loss":3.25,"perplexity":25.8}
+{"event":"eval","step":20,"loss":3.25,"metrics":[{"name":"perplexity","value":25.8},{"name":"bad","value":null}]}
 `))
 	if err != nil || row.Loss != 3.25 || row.More["compress_ratio"] != 3.9 || row.More["perplexity"] != 25.8 {
 		t.Fatalf("%+v, %v", row, err)

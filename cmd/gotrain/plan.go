@@ -98,7 +98,11 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", round(s.Predicted),
 			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, long(s.Predicted.Seconds()*float64(s.Steps)))
 		if s.Traffic > 0 {
-			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (f32, ring)\n", amount.Bytes(s.Traffic))
+			travel := r.Comm.Compress
+			if travel == "none" {
+				travel = "f32"
+			}
+			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (%s, ring)\n", amount.Bytes(s.Traffic), travel)
 		}
 	} else {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")
