@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/bucket"
+	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/compress"
 	"github.com/gotrain/gotrain/ddp/launch"
 )
@@ -34,6 +36,9 @@ func (t *Trainer) compressing() compress.Options {
 		flat[p.Name] = len(p.Shape) < 2
 	}
 	o := compress.Options{Block: t.cfg.Compress.Block, NoFeedback: t.cfg.Compress.NoFeedback, Raw: func(param string) bool { return flat[param] }}
+	if _, ok := t.data.(comm.Ordered); ok { // the host does not see gradients
+		o.Device = t.dev
+	}
 	if o.Factor = 1; !t.cfg.scales() { // scaled gradients are those of a mean already, and the scale shrinks when they do not fit
 		o.Factor = compress.Factor(t.usualCount())
 	}
@@ -49,6 +54,12 @@ func (t *Trainer) openCodec() (err error) {
 		t.sayUse()
 	}
 	return nil
+}
+
+// measures reports whether the norm of the gradients is measured: for a limit, with loss scaling, and where only the device sees what a codec decodes.
+func (t *Trainer) measures() bool {
+	_, device := t.eng.Codec().(ddp.DeviceCodec)
+	return t.cfg.ClipNorm > 0 || t.cfg.scales() || device
 }
 
 // sayUse tells once when compression can only cost time.

@@ -272,3 +272,27 @@ func TestCompressPlan(t *testing.T) {
 		t.Errorf("bf16: %v, %d bytes travel, of %d", r, sums["bf16"].Traffic, sums["none"].Traffic)
 	}
 }
+
+// On a device whose memory the host cannot access its kernels cast to 16 bits, and the norm is watched; int8 is refused before the first step.
+func TestCompressOnDevice(t *testing.T) {
+	device := func(c *Config) { c.Options = map[string]string{"memory": "strict"} }
+	want := runRanks(t, 2, func(int) []Option { return compressing(t, "none", 8, device) })
+	for _, codec := range []string{"f16", "bf16"} {
+		got := runRanks(t, 2, func(int) []Option { return compressing(t, codec, 8, device) })
+		host := runRanks(t, 2, func(int) []Option { return compressing(t, codec, 8) })
+		for i := range want {
+			if d := math.Abs(got[i] - want[i]); !(d <= 5e-3) || math.Abs(got[i]-host[i]) > 1e-6 {
+				t.Errorf("%s step %d: loss %.6g, with float32 %.6g, with casts of the host %.6g", codec, i+1, got[i], want[i], host[i])
+			}
+		}
+		if slices.Equal(got, want) {
+			t.Errorf("%s changes nothing", codec)
+		}
+	}
+	_, errs := together(t, 2, func(int) []Option { return compressing(t, "int8", 8, device) }, nil)
+	for r, err := range errs {
+		if launch.ExitCode(err) != launch.ExitRecipe || !strings.Contains(fmt.Sprint(err), "\nhint: use f16 or bf16") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 // bucket if all gradients are measured first, for clipping or loss scaling, or if the step may still be abandoned.
 func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err error) {
 	scale := t.usualCount() / (v.Count * t.scaler.Scale())
-	measure := t.cfg.ClipNorm > 0 || t.cfg.scales()
+	measure := t.measures()
 	hold := len(v.Hold) > 0
 	each := func(npu.Stream, int) error { return nil } // also for an abandoned step, whose buckets only keep the collectives in order
 	switch {

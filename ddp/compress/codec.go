@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/npu"
 )
 
 // Options of a codec. The zero value is useful.
@@ -21,6 +22,9 @@ type Options struct {
 	// Factor multiplies gradients before they are rounded to f16, so that their sum over all ranks stays below 65504: a power of two, see Factor; 0: 1 / the
 	// number of ranks, rounded down to a power of two.
 	Factor float64
+	// Device casts gradients itself (f16, bf16), for a transport that is ordered by its events (comm.Ordered). nil: the host does. int8 needs memory that
+	// the host can access.
+	Device npu.Device
 }
 
 const defaultBlock = 256
@@ -45,6 +49,9 @@ func New(name string, o Options) (ddp.Codec, error) {
 		return nil, fmt.Errorf("compress: no codec %q\nhint: use one of none, %s", name, strings.Join(Names(), ", "))
 	case o.Block < 32 || o.Block > 1<<16 || o.Block&(o.Block-1) != 0:
 		return nil, fmt.Errorf("compress: blocks of %d values\nhint: a block is a power of two from 32 to 65536", o.Block)
+	case o.Device != nil && name == "int8":
+		return nil, fmt.Errorf("compress: int8 encodes in the memory of the host, and gradients are in that of device %s\n"+
+			"hint: use f16 or bf16, to which the device casts itself, or none", o.Device.Info().Name)
 	case o.Factor < 0 || o.Factor > 0 && !powerOfTwo(o.Factor):
 		return nil, fmt.Errorf("compress: the factor %g is no power of two\nhint: use compress.Factor", o.Factor)
 	}

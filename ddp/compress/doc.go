@@ -14,6 +14,9 @@
 // afterwards, so that the sum over all ranks fits. A sum that does not fit becomes an infinity on all ranks, which the norm of the gradients sees;
 // Coded.NonFinite reports it where nobody measures the norm.
 //
+// On a device whose memory the host cannot access, its own kernels cast (Options.Device), in the order of its events; the host then sees nothing of it, so
+// the norm must be measured. int8 is not for such devices.
+//
 // # int8
 //
 // Gradients are rounded in blocks with a common scale. Ranks exchange parts of the bucket (all-to-all); each adds what it received for its part in

@@ -13,8 +13,16 @@ import (
 )
 
 func init() {
-	kinds["f16"] = func(o Options) (ddp.Codec, error) { return &half{dtype: npu.F16, factor: o.Factor}, nil }
-	kinds["bf16"] = func(o Options) (ddp.Codec, error) { return &half{dtype: npu.BF16, factor: 1}, nil }
+	kinds["f16"] = func(o Options) (ddp.Codec, error) { return newHalf(npu.F16, o.Factor, o.Device), nil }
+	kinds["bf16"] = func(o Options) (ddp.Codec, error) { return newHalf(npu.BF16, 1, o.Device), nil }
+}
+
+func newHalf(t npu.DType, factor float64, dev npu.Device) ddp.Codec {
+	h := half{dtype: t, factor: factor}
+	if dev != nil {
+		return &deviceHalf{half: h, dev: dev}
+	}
+	return &h
 }
 
 // half is f16 or bf16.
