@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 		Use:   "gotrain",
 		Short: "Train neural networks data-parallel, from one binary",
 		Long: `gotrain trains neural networks data-parallel: on the cores of this machine, or as ranks under mpirun, torchrun, srun or hcclrun.
-All ranks of a run are on one machine.
+Ranks may be on several machines: hcclrun starts them.
 
 A run is described by a recipe, a TOML file. The binary has some built in (gotrain recipes list); --set section.key=value changes any key.
 ` + exitHelp + launch.CodeTable(),

@@ -26,6 +26,10 @@ Without a launcher, gotrain starts train.ranks processes on this machine and sup
 process is one rank, and the launcher decides how many there are. In a pod of the Ascend operator, of PyTorchJob or of Volcano, gotrain
 starts the ranks of that pod. GOTRAIN_LAUNCHER=none ignores what a launcher left in the environment.
 
+gotrain itself starts ranks on this machine only. For several, hcclrun starts it on each of them (hcclrun --help, docs/cluster.md):
+
+  hcclrun -H n1:8,n2:8 gotrain run my.toml
+
 SIGTERM, SIGINT, SIGUSR1 and SIGHUP end the run after the step under way: all ranks agree, a checkpoint is written, the exit code is 75, and
 the same command resumes from there. A second SIGTERM or SIGINT, at least one second later, abandons that step and saves the one before; a
 third kills the ranks. If no step was complete, without checkpoints, or with checkpoint.resume=none, the exit code is 79: the same command
