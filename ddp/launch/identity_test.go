@@ -46,6 +46,9 @@ func TestWhoAmI(t *testing.T) {
 		{"open mpi on machines with 2 and 1 ranks", "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 " +
 			"OMPI_MCA_ess_base_jobid=9",
 			Identity{2, 3, 0, 1, -1, -1, "", 0, "ompi-9", SourceOpenMPI, 0}},
+		{"open mpi 5 with more ranks than slots", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3 " +
+			"PMIX_NAMESPACE=prterun-vm-976@1",
+			Identity{1, 3, 2, 3, 0, 1, "", 0, safeName("ompi-prterun-vm-976@1"), SourceOpenMPI, 0}},
 		{"open mpi dealt round robin", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2",
 			Identity{1, 4, 0, 2, -1, -1, "", 0, "parent-777-1", SourceOpenMPI, 0}},
 		{"hydra", "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2", Identity{0, 2, 0, 2, 0, 1, "", 0, "parent-777-1", SourcePMI, 0}},

@@ -68,6 +68,29 @@ func TestFileCarriesAddressAndToken(t *testing.T) {
 	}
 }
 
+// A token that the user has given to all ranks is not written down once more.
+func TestGivenTokenStaysAtHome(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	lookup := launch.LookupIn([]string{"GOTRAIN_JOB_ID=j", "GOTRAIN_RENDEZVOUS=file://" + path, "GOTRAIN_JOB_TOKEN=a-secret-of-the-user"})
+	place := func(rank int) meet.Place {
+		p, err := Where(launch.Identity{Rank: rank, World: 2, LocalWorld: 1, Nodes: 2, JobID: "j"}, lookup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if err := place(0).Publish(t.Context(), "h:1", []byte("a-secret-of-the-user")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(text), "secret") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if addr, token, err := place(1).Lookup(within(t, 5*time.Second)); addr != "h:1" || string(token) != "a-secret-of-the-user" || err != nil {
+		t.Errorf("%q %q %v", addr, token, err)
+	}
+}
+
 // A file of an earlier start of the job, or of another job, is not believed; one of a later start ends this one.
 func TestStaleFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")

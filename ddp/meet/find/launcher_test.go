@@ -5,45 +5,107 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/ddp/meet"
 	"github.com/gotrain/gotrain/ddp/meet/pmix"
 )
 
-// Three processes of a real mpirun find rank 0, once by PMI-1 of MPICH and once by PMIx of Open MPI. No variable is set by hand.
-func TestUnderMPIRun(t *testing.T) {
-	if os.Getenv("GOTRAIN_TEST_FIND") != "" {
-		asRank(t)
-		return
+// launchers are real ones, and how they know where rank 0 is.
+var launchers = []struct{ mpirun, version, how, flags, across string }{
+	{"mpirun.mpich", "HYDRA", "PMI-1", "-np 3", "-launcher ssh -launcher-exec RSH -hosts 10.77.0.1:2,10.77.0.2:2 -iface veth0 -np 4"},
+	{"mpirun", "Open MPI", "PMIx", "-np 3 --oversubscribe --allow-run-as-root -x GOTRAIN_TEST_FIND=1",
+		"--allow-run-as-root --mca plm_rsh_agent RSH --mca oob_tcp_if_include 10.77.0.0/24 -np 4 -H 10.77.0.1:2,10.77.0.2:2 -x GOTRAIN_TEST_FIND=1"},
+}
+
+// under runs this test in processes that a launcher starts.
+func under(t *testing.T, mpirun, version, how string, args []string) string {
+	t.Helper()
+	if out, err := exec.Command(mpirun, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), version) {
+		t.Skip("this launcher is not installed")
+	}
+	if _, err := pmix.Find(os.LookupEnv); err != nil && how == "PMIx" {
+		t.Skip(err)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for mpirun, c := range map[string]struct{ version, how, flags string }{
-		"mpirun.mpich": {"HYDRA", "PMI-1", ""},
-		"mpirun":       {"Open MPI", "PMIx", "--oversubscribe --allow-run-as-root -x GOTRAIN_TEST_FIND=1"},
-	} {
-		t.Run(mpirun, func(t *testing.T) {
-			if out, err := exec.Command(mpirun, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), c.version) {
-				t.Skip("this launcher is not installed")
-			}
-			if _, err := pmix.Find(os.LookupEnv); err != nil && c.how == "PMIx" {
-				t.Skip(err)
-			}
-			cmd := exec.Command(mpirun, append(append([]string{"-np", "3"}, strings.Fields(c.flags)...), self, "-test.run=^TestUnderMPIRun$")...)
-			cmd.Env = append(os.Environ(), "GOTRAIN_TEST_FIND=1")
-			out, err := cmd.CombinedOutput()
-			if n := strings.Count(string(out), "rank 0 is at 10.0.0.1:41823 with a token of 52 characters by "+c.how); err != nil || n != 3 {
-				t.Errorf("%v: %d of 3 ranks\n%s", err, n, out)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	args = append(args, self, "-test.run=^TestUnderMPIRun$")
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_FIND=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// Three processes of a real mpirun meet, once by PMI-1 of MPICH and once by PMIx of Open MPI. No variable is set by hand.
+func TestUnderMPIRun(t *testing.T) {
+	if os.Getenv("GOTRAIN_TEST_FIND") != "" {
+		asRank(t)
+		return
+	}
+	for _, l := range launchers {
+		t.Run(l.mpirun, func(t *testing.T) {
+			out := under(t, l.mpirun, l.version, l.how, append([]string{l.mpirun}, strings.Fields(l.flags)...))
+			if n := strings.Count(out, "3 ranks on 1 machines by "+l.how); n != 3 {
+				t.Errorf("%d of 3 ranks\n%s", n, out)
 			}
 		})
 	}
 }
 
+// The same with two ranks on each of two hosts, which are network namespaces.
+func TestAcrossHosts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	rsh := namespaces(t)
+	for _, l := range launchers {
+		t.Run(l.mpirun, func(t *testing.T) {
+			args := strings.Fields("ip netns exec find0 " + l.mpirun + " " + strings.Replace(l.across, "RSH", rsh, 1))
+			out := under(t, l.mpirun, l.version, l.how, args)
+			if n := strings.Count(out, "4 ranks on 2 machines by "+l.how); n != 4 {
+				t.Errorf("%d of 4 ranks\n%s", n, out)
+			}
+		})
+	}
+}
+
+// namespaces makes the hosts find0 (10.77.0.1) and find1 (10.77.0.2), and returns a command that stands for ssh.
+func namespaces(t *testing.T) (rsh string) {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, n := range []string{"find0", "find1"} {
+			exec.Command("ip", "netns", "del", n).Run()
+		}
+	})
+	for _, line := range []string{
+		"netns add find0", "netns add find1", "link add veth0 netns find0 type veth peer name veth0 netns find1",
+		"-n find0 addr add 10.77.0.1/24 dev veth0", "-n find1 addr add 10.77.0.2/24 dev veth0",
+		"-n find0 link set veth0 up", "-n find1 link set veth0 up", "-n find0 link set lo up", "-n find1 link set lo up",
+	} {
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Skipf("ip %s: %v: %s", line, err, out)
+		}
+	}
+	rsh = filepath.Join(t.TempDir(), "rsh")
+	script := "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nn=find$((${1##*.}-1)); shift\nexec ip netns exec $n sh -c \"$*\"\n"
+	if err := os.WriteFile(rsh, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return rsh
+}
+
+// asRank meets the other ranks.
 func asRank(t *testing.T) {
 	id, err := launch.Self()
 	if err != nil {
@@ -53,18 +115,21 @@ func asRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	addr, token := "10.0.0.1:41823", p.Token
-	if id.Rank == 0 {
-		err = p.Publish(ctx, addr, token)
-	} else {
-		addr, token, err = p.Lookup(ctx)
-	}
+	machine, err := os.Readlink("/proc/self/ns/net") // namespaces of one kernel share memory, and play several machines here
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("rank 0 is at %s with a token of %d characters by %s\n", addr, len(token), p.How)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	g, err := meet.Join(ctx, meet.Config{Rank: id.Rank, World: id.World, LocalRank: id.LocalRank, LocalWorld: id.LocalWorld, Node: id.NodeRank,
+		Nodes: id.Nodes, Job: id.JobID, Generation: id.Restart, Place: p, Version: "test", Machine: machine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%d ranks on %d machines by %s\n", len(g.Roster().Members), g.Roster().Nodes(), p.How)
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // broken is a launcher that fails somewhere.

