@@ -205,7 +205,7 @@ func (a *app) benchRank(ctx context.Context, f *benchFlags, cfg perf.Config, id 
 		}
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
-		run := &benchRun{app: a, f: f, c: c, cancel: cancel}
+		run := &benchRun{app: a, f: f, c: c, node: train.Placed(id, c).NodeRank, cancel: cancel}
 		running(run)
 		if cfg.Start, err = f.starter(ctx, id, c); err == nil {
 			err = run.measure(ctx, cfg)
@@ -257,6 +257,7 @@ type benchRun struct {
 	*app
 	f      *benchFlags
 	c      comm.Communicator
+	node   int
 	cancel context.CancelFunc
 	asked  atomic.Bool
 	wrong  bool
@@ -281,7 +282,7 @@ func (r *benchRun) measure(ctx context.Context, cfg perf.Config) error {
 			return err
 		}
 	}
-	p := &benchPrinter{app: r.app, f: r.f, rank: r.c.Rank()}
+	p := &benchPrinter{app: r.app, f: r.f, rank: r.c.Rank(), node: r.node}
 	if err := p.head(ctx, r.c, cfg); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type benchPrinter struct {
 	*app
 	f     *benchFlags
 	rank  int
+	node  int // machines may have the same name
 	cfg   perf.Config
 	trans string
 }
@@ -72,7 +73,7 @@ func (p *benchPrinter) head(ctx context.Context, c comm.Communicator, cfg perf.C
 			addrs = append(addrs, l.Address)
 		}
 	}
-	copy(mine, host+"\x00"+strings.Join(addrs, ", "))
+	copy(mine[:hostText-3], fmt.Sprintf("%s\x00%d\x00%s", host, p.node, strings.Join(addrs, ", ")))
 	if err := comm.Wait(ctx)(c.AllGather(ctx, comm.Host(all, npu.U8), comm.Host(mine, npu.U8))); err != nil {
 		return err
 	}
@@ -85,7 +86,12 @@ func (p *benchPrinter) head(ctx context.Context, c comm.Communicator, cfg perf.C
 		p.remark("host %s: %s", h.name, h.ranks())
 	}
 	for _, l := range levels {
-		p.remark("%s", levelText(l, cfg))
+		for i, line := range levelText(l, cfg) {
+			if i > 0 {
+				line = "  " + line
+			}
+			p.remark("%s", line)
+		}
 	}
 	if p.f.compresses() {
 		p.remark("sums travel as %s: a time includes encoding and decoding, and a sum may be off by what rounding loses; algbw and busbw count f32", p.f.compress)
@@ -117,12 +123,12 @@ func hostsOf(all []byte, size int) (hosts []*benchHost) {
 	known := map[string]*benchHost{}
 	for r := range size {
 		text := all[r*hostText : (r+1)*hostText]
-		name, rest, _ := bytes.Cut(text, []byte{0})
-		addr, _, _ := bytes.Cut(rest, []byte{0})
-		h := known[string(name)]
+		f := bytes.SplitN(text, []byte{0}, 4) // name, node, address, nothing
+		key, addr := string(f[0])+"\x00"+string(f[1]), f[2]
+		h := known[key]
 		if h == nil {
-			h = &benchHost{name: string(name), first: r}
-			known[h.name] = h
+			h = &benchHost{name: string(f[0]), first: r}
+			known[key] = h
 			hosts = append(hosts, h)
 		}
 		h.last = r
@@ -153,22 +159,20 @@ func (h *benchHost) ranks() string {
 	return s
 }
 
-// levelText describes one level of the transport.
-func levelText(l comm.Level, cfg perf.Config) string {
+// levelText describes one level of the transport: what it is, which algorithm serves which size, and notes.
+func levelText(l comm.Level, cfg perf.Config) []string {
 	s := fmt.Sprintf("%s between %s", l.Transport, amounts(l.Ranks, "rank"))
 	if l.Bandwidth > 0 {
-		s += fmt.Sprintf(": %v measured when the ranks met", link.Link{Bandwidth: l.Bandwidth, Latency: l.Latency})
+		s += fmt.Sprintf(": %v, measured when the ranks met", link.Link{Bandwidth: l.Bandwidth, Latency: l.Latency})
 		if l.Sharing > 1 {
 			s += fmt.Sprintf("; %d ranks share it", l.Sharing)
 		}
 	}
+	lines := []string{s}
 	if l.Algorithm != nil {
-		s += "; " + algorithms(l.Algorithm, cfg)
+		lines = append(lines, fmt.Sprintf("%v: %s", cfg.Kind, algorithms(l.Algorithm, cfg)))
 	}
-	for _, n := range l.Notes {
-		s += "; " + n
-	}
-	return s
+	return append(lines, l.Notes...)
 }
 
 // algorithms lists which algorithm serves which size: "exchange to 16 KiB, mesh from 64 KiB".

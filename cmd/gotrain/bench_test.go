@@ -51,6 +51,30 @@ func TestBenchJSON(t *testing.T) {
 	}
 }
 
+// Over TCP on one machine the ranks measure their link when they meet, and the last line compares with that.
+func TestBenchTCP(t *testing.T) {
+	for _, args := range []string{"allreduce --ranks 2", "allgather --ranks 3 --topology ring", "broadcast --ranks 2 --root 1 --staged"} {
+		cmd := program(t, append(append([]string{"bench"}, strings.Fields(args)...), "--transport", "tcp", "--min", "4K", "--max", "256K", "-n", "3")...)
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil && strings.Contains(errs.String(), "needs Linux") {
+			t.Skip(errs.String())
+		}
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", args, err, out, errs.String())
+		}
+		for _, want := range []string{"transport tcp\n", " at 127.0.0.1:", "bit/s, ", ", measured when the ranks met\n#   ", " % of the ", "that the link measured"} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%s: no %q in\n%s", args, want, out)
+			}
+		}
+		if n := strings.Count(string(out), "\n  "); n < 4 {
+			t.Errorf("%s: %d rows\n%s", args, n, out)
+		}
+	}
+}
+
 // The options of hccl_test give the same table as ours.
 func TestBenchSpellings(t *testing.T) {
 	for _, args := range []string{
@@ -211,14 +235,14 @@ func TestBenchWrong(t *testing.T) {
 
 func TestBenchHosts(t *testing.T) {
 	var all []byte
-	for _, s := range []string{"a\x0010.0.0.1:5", "b", "a\x0010.0.0.1:6", "c", "c"} {
+	for _, s := range []string{"a\x000\x0010.0.0.1:5", "b\x001\x00", "a\x000\x0010.0.0.1:6", "c\x002\x00", "c\x002\x00", "c\x003\x00"} {
 		all = append(all, append([]byte(s), make([]byte, hostText-len(s))...)...)
 	}
 	var got []string
-	for _, h := range hostsOf(all, 5) {
+	for _, h := range hostsOf(all, 6) {
 		got = append(got, h.name+": "+h.ranks())
 	}
-	if s := strings.Join(got, "; "); s != "a: 2 ranks from 0 to 2 at 10.0.0.1:5, 10.0.0.1:6; b: rank 1; c: ranks 3-4" {
+	if s := strings.Join(got, "; "); s != "a: 2 ranks from 0 to 2 at 10.0.0.1:5, 10.0.0.1:6; b: rank 1; c: ranks 3-4; c: rank 5" {
 		t.Error(s)
 	}
 	word := func(c comm.Call) string {
@@ -232,9 +256,9 @@ func TestBenchHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := comm.Level{Transport: "tcp", Ranks: 4, Bandwidth: 125e6, Latency: 14000, Sharing: 2, Algorithm: word, Notes: []string{"congestion control cubic"}}
-	want := "tcp between 4 ranks: 1 Gbit/s, 14µs measured when the ranks met; 2 ranks share it; " +
-		"exchange to 16 KiB, mesh from 64 KiB; congestion control cubic"
-	if s := levelText(l, perf.Config{Kind: comm.AllReduce, DType: npu.F32, Sizes: sizes}); s != want {
+	want := "tcp between 4 ranks: 1 Gbit/s, 14µs, measured when the ranks met; 2 ranks share it|" +
+		"allreduce: exchange to 16 KiB, mesh from 64 KiB|congestion control cubic"
+	if s := strings.Join(levelText(l, perf.Config{Kind: comm.AllReduce, DType: npu.F32, Sizes: sizes}), "|"); s != want {
 		t.Errorf("%s\nwant %s", s, want)
 	}
 }

@@ -27,7 +27,8 @@ type Row struct {
 type Way struct {
 	Transport string
 	Wire      float64 // bytes that a rank sent over it in a call; of the rank that sent most
-	Bandwidth float64 // bytes a second for this rank, as measured when the ranks met; 0: not known
+	Bandwidth float64 // bytes a second, as measured when the ranks met; of the slowest rank; 0: not known
+	Sharing   int     // how many ranks use the link at the same time, at least 1
 	Latency   time.Duration
 }
 
@@ -99,7 +100,7 @@ func one(ctx context.Context, c comm.Communicator, cfg *Config, call comm.Call) 
 		wire, slow := 0.0, math.Inf(-1) // of unknown speed
 		if i < min(len(before), len(after)) {
 			wire = float64(after[i].Wire-before[i].Wire) / float64(warm+n)
-			if b := after[i].Bandwidth / float64(max(1, after[i].Sharing)); b > 0 {
+			if b := after[i].Bandwidth; b > 0 {
 				slow = -b
 			}
 		}
@@ -117,7 +118,7 @@ func one(ctx context.Context, c comm.Communicator, cfg *Config, call comm.Call) 
 		Wrong: count[0], First: s.first, kind: call.Kind}
 	for i, l := range after {
 		if i < maxLevels {
-			way := Way{Transport: l.Transport, Wire: v[3+2*i], Latency: l.Latency}
+			way := Way{Transport: l.Transport, Wire: v[3+2*i], Sharing: max(1, l.Sharing), Latency: l.Latency}
 			if slow := v[4+2*i]; !math.IsInf(slow, 0) {
 				way.Bandwidth = -slow
 			}

@@ -284,6 +284,9 @@ func TestVerdict(t *testing.T) {
 		"allreduce of 1 MiB in 10ms: 84 % of the 1 Gbit/s that the link measured": func(s *Summary) {
 			s.Levels = []Way{{Transport: "shm", Wire: 1 << 20}, {Transport: "tcp", Wire: 1 << 20, Bandwidth: 125e6}}
 		},
+		"84 % of the 2 Gbit/s that the link measured, which 2 ranks share": func(s *Summary) {
+			s.Levels = []Way{{Transport: "tcp", Wire: 1 << 20, Bandwidth: 250e6, Sharing: 2}}
+		},
 		"; it gives more now than when the ranks met":                            func(s *Summary) { s.Levels = []Way{{Wire: 2 << 20, Bandwidth: 125e6}} },
 		"its latency, 5ms, is the bound":                                         func(s *Summary) { s.Levels = []Way{{Wire: 100, Bandwidth: 125e6, Latency: 5 * time.Millisecond}} },
 		"52 % of memory bandwidth (2 ranks copy 0.2 GB/s each at the same time)": func(s *Summary) { s.Copy = 2e8 },

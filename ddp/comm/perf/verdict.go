@@ -49,14 +49,20 @@ func (s *Summary) Verdict() string {
 	var slow *Way
 	var most float64
 	for i, w := range s.Levels {
-		if w.Bandwidth > 0 && w.Wire/w.Bandwidth > most {
-			slow, most = &s.Levels[i], w.Wire/w.Bandwidth
+		if w.Bandwidth <= 0 {
+			continue
+		}
+		if t := w.Wire * float64(max(1, w.Sharing)) / w.Bandwidth; t > most {
+			slow, most = &s.Levels[i], t
 		}
 	}
 	switch {
 	case slow != nil:
 		part := most / r.Median.Seconds()
 		text := fmt.Sprintf("%s: %.0f %% of the %s that the link measured", at, 100*part, link.Rate(slow.Bandwidth))
+		if slow.Sharing > 1 {
+			text += fmt.Sprintf(", which %d ranks share", slow.Sharing)
+		}
 		switch {
 		case part > 1.05:
 			text += "; it gives more now than when the ranks met"
