@@ -79,7 +79,9 @@ func (c *checker) field(f *field) {
 	case reflect.Uint64:
 		c.number(f, float64(v.Uint()))
 	case reflect.Float64:
-		c.number(f, v.Float())
+		if x := v.Float(); !f.takesAuto() || x != float64(Auto) {
+			c.number(f, x)
+		}
 	case reflect.Slice:
 		for i := range v.Len() {
 			if e := v.Index(i); e.Kind() == reflect.Float64 && (math.IsNaN(e.Float()) || math.IsInf(e.Float(), 0)) {

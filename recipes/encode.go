@@ -31,6 +31,9 @@ func literal(v reflect.Value) string {
 	case reflect.String:
 		return quote(v.String())
 	case reflect.Float64:
+		if v.Type() == mibType && v.Float() == float64(Auto) {
+			return quote(autoWord)
+		}
 		return float(v.Float())
 	case reflect.Slice:
 		parts := make([]string, v.Len())

@@ -45,6 +45,9 @@ func (f *field) typeName() string {
 	case reflect.Uint64:
 		return "whole number, 0 or above"
 	case reflect.Float64:
+		if f.takesAuto() {
+			return "number or \"auto\""
+		}
 		return "number"
 	}
 	if f.typ.Elem().Kind() == reflect.Int {
@@ -190,8 +193,13 @@ func (f *field) assign(r *Recipe, v any) error {
 		}
 	case reflect.Float64:
 		x, ok := number(v)
-		if !ok {
+		switch {
+		case v == autoWord && f.takesAuto():
+			x = float64(Auto)
+		case !ok:
 			return wrong()
+		case f.takesAuto() && x == float64(Auto):
+			return fmt.Errorf("must be above 0 %s, got %g", f.unit, x)
 		}
 		dst.SetFloat(x)
 	case reflect.Slice:

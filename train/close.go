@@ -66,6 +66,10 @@ func (t *Trainer) dismantle() (err, unfreed error) {
 			return errors.Join(errs...), errors.Join(device...)
 		}
 	}
+	if t.chosen != nil {
+		add(t.chosen.Close)
+		t.chosen = nil
+	}
 	if t.opt != nil {
 		free(t.opt.Close)
 	}

@@ -98,6 +98,9 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 	if err := t.openCodec(); err != nil {
 		return err
 	}
+	if err := t.autoCut(ctx, params); err != nil {
+		return err
+	}
 	c := t.cutting(params)
 	c.Comm, c.Control, c.Device, c.Timeout, c.LongWork = t.data, t.comm, t.dev, t.cfg.Timeout, t.cfg.LongWork
 	c.VoteFirst, c.Same, c.Trace = true, same, trace
@@ -113,7 +116,7 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 
 // cutting returns the settings that decide how gradients are cut into buckets.
 func (t *Trainer) cutting(params []ddp.Param) ddp.Config {
-	return ddp.Config{Params: params, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB}
+	return ddp.Config{Params: params, BucketMB: t.cfg.BucketMB, FirstBucketMB: t.cfg.FirstMB, LastBucketMB: t.cfg.LastMB}
 }
 
 // groups lists, for each bucket, the weights of the program whose gradients are in it.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm/link"
+	"github.com/gotrain/gotrain/ddp/compress"
 	"github.com/gotrain/gotrain/ddp/simulate"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -51,8 +52,9 @@ type Cut struct {
 	Exposed time.Duration `json:"exposed_ns"`
 }
 
-// Predict simulates a step on a network. Summarise comes first. It fails if the device's peak is not known and no times are given.
-func (t *Trainer) Predict(n Network) (*Prediction, error) {
+// Predict simulates a step on a network. Summarise comes first. It fails if the device's peak is not known and no times are given. With Config.BucketAuto it
+// cuts the buckets as a run on this network would, also those of the summary.
+func (t *Trainer) Predict(sum *Summary, n Network) (*Prediction, error) {
 	if err := n.Cluster.Valid(); err != nil {
 		return nil, err
 	}
@@ -79,7 +81,26 @@ func (t *Trainer) Predict(n Network) (*Prediction, error) {
 	if err := p.compare(s, plain); err != nil {
 		return nil, err
 	}
+	for i := range p.Codecs {
+		cost := compress.Costs(p.Codecs[i].Codec, t.compressing(), plan, p.Ranks)
+		p.Codecs[i].Memory = cost.Buffers + cost.Residuals
+	}
 	s.Codec = codec
+	best, err := simulate.Best(params, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	p.Best = cutOf(best)
+	if t.cfg.BucketAuto {
+		t.cfg.BucketMB, t.cfg.FirstMB, t.cfg.LastMB = p.Best.Cap, p.Best.First, p.Best.Last
+		if _, s.Buckets, err = t.cut(p.Ranks); err != nil {
+			return nil, err
+		}
+		sum.Buckets = nil
+		if _, err = t.summariseBuckets(sum, p.Ranks); err != nil {
+			return nil, err
+		}
+	}
 	if p.Result, err = simulate.Run(s); err != nil {
 		return nil, err
 	}
@@ -89,11 +110,6 @@ func (t *Trainer) Predict(n Network) (*Prediction, error) {
 		return nil, err
 	}
 	p.Bound = least.Exposed
-	best, err := simulate.Best(params, s, 0)
-	if err != nil {
-		return nil, err
-	}
-	p.Best = cutOf(best)
 	return p, nil
 }
 
@@ -108,8 +124,7 @@ func (p *Prediction) compare(s simulate.Step, plain simulate.Result) error {
 		if err != nil {
 			return err
 		}
-		p.Codecs = append(p.Codecs, Saving{Codec: c.Name, Step: r.Time, Exposed: r.Exposed, Saves: plain.Time - r.Time,
-			Memory: c.Memory(s.Buckets.Bytes, s.Cluster.Ranks)})
+		p.Codecs = append(p.Codecs, Saving{Codec: c.Name, Step: r.Time, Exposed: r.Exposed, Saves: plain.Time - r.Time})
 	}
 	return nil
 }

@@ -28,9 +28,12 @@ type origin struct {
 // resume continues from a checkpoint if the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose
 // differently, and reads it; weights and optimizer state are broadcast afterwards.
 func (t *Trainer) resume(ctx context.Context) (bool, error) {
-	ck, err := t.choose(ctx)
-	if err != nil {
-		return false, err
+	ck := t.chosen
+	if t.chosen = nil; !t.peeked {
+		var err error
+		if ck, err = t.choose(ctx); err != nil {
+			return false, err
+		}
 	}
 	from := origin{}
 	if ck != nil {
@@ -38,7 +41,8 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size(),
 			Residuals: ck.File(ResidualFile) != nil}
 	}
-	if from, err = t.origin(ctx, from); err != nil || from.Path == "" {
+	from, err := t.origin(ctx, from)
+	if err != nil || from.Path == "" {
 		return false, err
 	}
 	if err := t.restore(ctx, ck, from); err != nil {

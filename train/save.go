@@ -100,6 +100,7 @@ func (t *Trainer) content(ctx context.Context, states statistics, owed *residual
 		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
 		EvaluationDue: t.owed,
+		Buckets:       t.auto.kept(),
 		Settings:      t.cfg.Settings,
 		Fingerprints:  map[string]string{"settings": t.cfg.settings(), "sums": comm.Fold(t.comm)},
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // planOf summarises a run of bnNet, whose device is said to have a peak.
-func planOf(t *testing.T, world, hosts int, opts ...Option) *Trainer {
+func planOf(t *testing.T, world, hosts int, opts ...Option) (*Trainer, *Summary) {
 	t.Helper()
 	tr, err := New(append([]Option{WithModel(bnNet), WithData(images(t, 50), 6), WithSteps(6), WithLR(0.01), WithDevice("ref", 1),
 		WithOptimizer(optim.Default(optim.AdamW, 0)), func(c *Config) { c.PeakFLOPS, c.Accumulate = 1e9, 2 }}, opts...)...)
@@ -23,14 +23,15 @@ func planOf(t *testing.T, world, hosts int, opts ...Option) *Trainer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tr.Close() })
-	if _, err := tr.SummariseOn(world, hosts); err != nil {
+	s, err := tr.SummariseOn(world, hosts)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return tr
+	return tr, s
 }
 
 func TestTimeline(t *testing.T) {
-	tr := planOf(t, 2, 2)
+	tr, _ := planOf(t, 2, 2)
 	c, err := tr.timeline()
 	if err != nil {
 		t.Fatal(err)
@@ -89,13 +90,13 @@ func TestMeasured(t *testing.T) {
 }
 
 func TestPredict(t *testing.T) {
-	tr := planOf(t, 4, 2)
+	tr, sum := planOf(t, 4, 2)
 	l, err := link.Parse("1mbit,100us")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := Network{Cluster: link.Cluster{Ranks: 4, Hosts: 2, Link: l}, Compress: "none"}
-	p, err := tr.Predict(n)
+	p, err := tr.Predict(sum, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,14 +110,14 @@ func TestPredict(t *testing.T) {
 		t.Error(a)
 	}
 	n.Compress = "f16"
-	if f, err := tr.Predict(n); err != nil || f.Result.Exposed >= p.Result.Exposed || f.Result.Exposed != p.Codecs[0].Exposed {
+	if f, err := tr.Predict(sum, n); err != nil || f.Result.Exposed >= p.Result.Exposed || f.Result.Exposed != p.Codecs[0].Exposed {
 		t.Errorf("f16 exposes %v: %v", f.Result.Exposed, err)
 	}
 	n.Compress = "int3"
-	if _, err := tr.Predict(n); err == nil {
+	if _, err := tr.Predict(sum, n); err == nil {
 		t.Error("int3 is a codec")
 	}
-	if one, err := tr.Predict(Network{Cluster: link.Cluster{Ranks: 1, Hosts: 1}}); err != nil || one.Efficiency != 1 || !strings.Contains(one.Advice(), "one rank") {
+	if one, err := tr.Predict(sum, Network{Cluster: link.Cluster{Ranks: 1, Hosts: 1}}); err != nil || one.Efficiency != 1 || !strings.Contains(one.Advice(), "one rank") {
 		t.Errorf("%+v %v", one, err)
 	}
 }
@@ -146,14 +147,14 @@ func TestRunTellsKernels(t *testing.T) {
 	if k.Steps != 3 || k.World != 2 || k.Accumulate != 2 || len(k.Ready) < 2 || !(k.Forward > 0) || !(k.Compute > k.Forward) || !(k.Took >= k.Compute) {
 		t.Errorf("%+v", k)
 	}
-	tr := planOf(t, 2, 2)
+	tr, sum := planOf(t, 2, 2)
 	n := Network{Cluster: link.Cluster{Ranks: 2, Hosts: 2, Link: link.Link{Bandwidth: 1e9}}, Measured: &k}
-	p, err := tr.Predict(n)
+	p, err := tr.Predict(sum, n)
 	if err != nil || !strings.Contains(p.Kernels, "measured, medians over 3 steps") || p.Alone < duration(k.Compute) {
 		t.Fatalf("%+v %v", p, err)
 	}
 	k.Batch = 7
-	if _, err := tr.Predict(n); err == nil || !strings.Contains(err.Error(), "the run had batches of 7 x 2 a rank") {
+	if _, err := tr.Predict(sum, n); err == nil || !strings.Contains(err.Error(), "the run had batches of 7 x 2 a rank") {
 		t.Error(err)
 	}
 }

@@ -39,7 +39,10 @@ type Trainer struct {
 	raised   bool    // a step was faster than the peak, which has been reported
 	residual bool    // the residual of the codec was reported
 	kernels  kernels
-	most     float64 // bytes of the device in use, the most that a step has seen; 0: it does not tell
+	auto     buckets                // how Config.BucketAuto cut the gradients
+	chosen   *checkpoint.Checkpoint // what autoCut has opened, for resume; nil: nothing
+	peeked   bool                   // autoCut has looked for a checkpoint
+	most     float64                // bytes of the device in use, the most that a step has seen; 0: it does not tell
 
 	comm    comm.Communicator // agreements and what the host exchanges
 	data    comm.Communicator // gradients and weights: comm, or a transport of the device; nil before it is open
@@ -154,6 +157,9 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err = t.openTransport(ctx); err != nil {
 		return err
 	}
+	if t.cfg.SaveDir != "" {
+		t.saver = checkpoint.New(t.files(), t.cfg.SaveDir, t.cfg.KeepLast)
+	}
 	if err = t.openEngine(ctx); err != nil {
 		return err
 	}
@@ -161,9 +167,6 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	t.mover = graph.NewMover(t.dev, t.stream)
-	if t.cfg.SaveDir != "" {
-		t.saver = checkpoint.New(t.files(), t.cfg.SaveDir, t.cfg.KeepLast)
-	}
 	if err = t.initialise(ctx); err != nil {
 		return err
 	}

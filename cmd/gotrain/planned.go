@@ -40,7 +40,7 @@ func summarise(r *recipes.Recipe, blind bool, on *networkFlags) (*planned, func(
 	s, err := t.SummariseOn(ranks, hosts)
 	p := &planned{Summary: s, Assumed: assumed}
 	if err == nil && on.given() {
-		p.Network, err = t.Predict(net)
+		p.Network, err = t.Predict(s, net)
 	}
 	if err != nil {
 		t.Close()

@@ -17,12 +17,16 @@ type Choice struct {
 	Result  Result
 }
 
-// caps are the sizes of buckets that Best tries: three for each doubling from 256 KiB to 1 GiB.
-func caps() (out []int64) {
-	for i := range 37 {
-		out = append(out, int64(math.Round((256<<10)*math.Exp2(float64(i)/3))))
+// caps are the sizes of buckets that Best tries for gradients of total bytes: three for each doubling, from 256 KiB, or less for a small model, to the whole, at
+// most 1 GiB.
+func caps(total int64) (out []int64) {
+	least := float64(max(1<<10, min(256<<10, total/64)))
+	for i := 0; ; i++ {
+		size := int64(math.Round(least * math.Exp2(float64(i)/3)))
+		if out = append(out, size); size >= min(total+total/8+1<<16, 1<<30) { // with room for alignment
+			return out
+		}
 	}
-	return out
 }
 
 // ends are the caps of the last bucket, and of the first, that Best tries beside the cap itself.
@@ -54,7 +58,7 @@ func attempts(params []bucket.Param, s Step, align int64) (all []Choice, err err
 		total += p.Elems * int64(p.DType.Size())
 	}
 	seen := map[string]bool{}
-	for _, size := range caps() {
+	for _, size := range caps(total) {
 		for _, last := range append([]int64{size}, ends...) {
 			for _, first := range append([]int64{size}, ends...) {
 				if first > size || last > size {
@@ -69,9 +73,6 @@ func attempts(params []bucket.Param, s Step, align int64) (all []Choice, err err
 					all = append(all, *c)
 				}
 			}
-		}
-		if size > total {
-			break // larger caps cut nothing
 		}
 	}
 	return all, nil

@@ -96,7 +96,7 @@ func TestBestIsTheBestOfItsCaps(t *testing.T) {
 		if again := mustRun(t, s); again.Exposed != got.Result.Exposed || len(s.Buckets.Buckets) != got.Buckets {
 			t.Fatalf("%+v gives %v", got, again.Exposed)
 		}
-		for _, size := range caps() {
+		for _, size := range caps(1 << 26) {
 			if s.Buckets, err = bucket.New(ps, bucket.Config{CapBytes: size, World: 2}); err != nil {
 				t.Fatal(err)
 			}

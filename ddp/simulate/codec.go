@@ -82,17 +82,5 @@ func (c Codec) wire(cl link.Cluster, phase int, n int64) time.Duration {
 // bytes is the size of n bytes of gradients, encoded.
 func (c Codec) bytes(n int64) int64 { return int64(math.Ceil(float64(n) * c.Ratio)) }
 
-// Memory is what the codec needs on one of w ranks for n bytes of gradients: buffers for what it sends and receives, and, where it adds by itself, the
-// residuals of error feedback in 16 bits, before and after a step.
-func (c Codec) Memory(n int64, w int) int64 {
-	switch {
-	case c.Name == "":
-		return 0
-	case c.two():
-		return 2*c.bytes(n) + n + n/int64(w)
-	}
-	return c.bytes(n)
-}
-
 // at is the time for n bytes at a speed.
 func at(n int64, speed float64) time.Duration { return time.Duration(float64(n) / speed * 1e9) }

@@ -86,7 +86,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Batch: r.Train.Batch, Accumulate: r.Train.Accumulate, EvalBatch: r.Eval.Batch,
 		Steps: r.Run.Steps, Epochs: r.Run.Epochs,
 		Optim: Optimizer(r), Schedule: Schedule(r, r.GlobalBatch(world), rank.Rank), ClipNorm: r.Train.ClipNorm, Scaler: &scaler,
-		Compute: dtype, Threads: r.Train.Threads, CPUs: rank.CPUs, BucketMB: r.Train.BucketMB, FirstMB: r.Train.FirstBucketMB,
+		Compute: dtype, Threads: r.Train.Threads, CPUs: rank.CPUs, Topology: r.Comm.Topology,
 		Compress: train.Compress{Codec: r.Comm.Compress, Block: r.Comm.CompressBlock, NoFeedback: !r.Comm.ErrorFeedback}, CodecFrom: r.Comm.CompressAfter,
 		Comm: rank.Comm, LocalRank: rank.LocalRank, LocalSize: max(1, rank.LocalWorld), Node: max(0, rank.NodeRank),
 		Timeout:  time.Duration(r.Train.TimeoutSeconds * float64(time.Second)),
@@ -97,6 +97,9 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore),
 		RecipeText: r.String(), Settings: r.Settings(),
 		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
+	}
+	if c.BucketAuto = r.Train.BucketMB == recipes.Auto; !c.BucketAuto {
+		c.BucketMB, c.FirstMB = float64(r.Train.BucketMB), r.Train.FirstBucketMB
 	}
 	if c.Threads == 0 {
 		c.Threads = rank.Threads

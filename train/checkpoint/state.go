@@ -34,6 +34,9 @@ type State struct {
 	// Classes are the names of the classes by label, if the data have such names: the meaning of the model's outputs.
 	Classes []string `json:"classes,omitempty"`
 
+	// Buckets are the sizes of gradient buckets, if the run has chosen them; nil: its configuration has them.
+	Buckets *Buckets `json:"buckets,omitempty"`
+
 	World        int `json:"world"` // ranks
 	MicroBatch   int `json:"micro_batch"`
 	Accumulation int `json:"accumulation"`
@@ -50,6 +53,13 @@ type State struct {
 
 	// Extra is for state of callers that this package does not know.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
+}
+
+// Buckets are limits of the size of gradient buckets, in bytes.
+type Buckets struct {
+	Cap   int64 `json:"cap"`
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
 }
 
 func (s State) encode() ([]byte, error) {

@@ -1,0 +1,166 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/gotrain/gotrain/ddp"
+	"github.com/gotrain/gotrain/ddp/comm/link"
+	"github.com/gotrain/gotrain/ddp/simulate"
+	"github.com/gotrain/gotrain/train/checkpoint"
+)
+
+// buckets is how Config.BucketAuto cut the gradients. Rank 0 decides, and all take it.
+type buckets struct {
+	checkpoint.Buckets
+	Why string `json:"why"`
+}
+
+// kept is what a checkpoint keeps.
+func (b buckets) kept() *checkpoint.Buckets {
+	if b.Cap == 0 {
+		return nil
+	}
+	return &b.Buckets
+}
+
+// autoCut chooses the sizes of buckets: those of the checkpoint that the run resumes from, so that it continues bit by bit, else those for which a simulated
+// step on the link of this job exposes the least communication.
+func (t *Trainer) autoCut(ctx context.Context, params []ddp.Param) error {
+	if !t.cfg.BucketAuto || t.evaluating {
+		return nil
+	}
+	var mine []byte
+	if t.comm.Rank() == 0 {
+		b, err := t.chooseCut(ctx, params)
+		if err == nil {
+			mine, err = json.Marshal(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	text, err := t.share(ctx, mine)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &t.auto); err != nil {
+		return fmt.Errorf("train: rank %d: the buckets of rank 0: %w", t.comm.Rank(), err)
+	}
+	t.cfg.BucketMB, t.cfg.FirstMB, t.cfg.LastMB = inMiB(t.auto.Cap), inMiB(t.auto.First), inMiB(t.auto.Last)
+	if t.comm.Rank() == 0 {
+		slog.Info("buckets cut for this job: "+t.auto.Why, "bucket_mb", t.cfg.BucketMB, "first", t.cfg.FirstMB, "last", t.cfg.LastMB)
+	}
+	return nil
+}
+
+func inMiB(n int64) float64 { return float64(n) / (1 << 20) } // exact, and so is the way back
+
+// chooseCut is rank 0's choice.
+func (t *Trainer) chooseCut(ctx context.Context, params []ddp.Param) (b buckets, err error) {
+	if t.chosen, err = t.choose(ctx); err != nil {
+		return b, err
+	}
+	t.peeked = true
+	if t.chosen != nil {
+		if st := t.chosen.State; st.Buckets != nil && st.World == t.comm.Size() {
+			return buckets{*st.Buckets, "as in the checkpoint " + t.chosen.Name}, nil
+		}
+	}
+	cl, err := t.cluster()
+	if err != nil {
+		return usual(err), nil
+	}
+	plan, err := (&ddp.Config{Params: params}).Cut(t.comm.Size())
+	if err != nil {
+		return b, err
+	}
+	s, _, err := t.simulated(plan, Network{Cluster: cl})
+	if err != nil {
+		return usual(err), nil
+	}
+	if s.Codec, err = t.coding(); err != nil {
+		return usual(err), nil
+	}
+	best, err := simulate.Best(plan.Params, s, 0)
+	if err != nil {
+		return b, err
+	}
+	return buckets{checkpoint.Buckets{Cap: best.Config.CapBytes, First: best.Config.FirstBytes, Last: best.Config.LastBytes}, best.Sentence()}, nil
+}
+
+// usual is the cut of a job of which too little is known.
+func usual(why error) buckets {
+	const mib = 1 << 20
+	return buckets{checkpoint.Buckets{Cap: 25 * mib, First: mib, Last: mib}, "25 MiB as usual, because nothing can be predicted: " + why.Error()}
+}
+
+// coding is the simulated codec of the run.
+func (t *Trainer) coding() (simulate.Codec, error) {
+	c, ok := simulate.CodecOf(t.cfg.Compress.Codec)
+	if !ok {
+		return c, fmt.Errorf("the cost of codec %s is not known", t.cfg.Compress.Codec)
+	}
+	return c, nil
+}
+
+// linked is a communicator that knows its link to other machines.
+type linked interface{ Link() link.Link }
+
+// cluster describes this job's network, as the transport of gradients has measured it.
+func (t *Trainer) cluster() (link.Cluster, error) {
+	size, inside := t.comm.Size(), max(1, t.cfg.LocalSize)
+	c := link.Cluster{Ranks: size, Hosts: 1}
+	if size == 1 {
+		return c, nil
+	}
+	l, ok := t.data.(linked)
+	if !ok {
+		if inside < size || t.dev.Info().Separate {
+			return c, fmt.Errorf("transport %s does not tell its speed", t.data.Transport())
+		}
+		return c, c.Valid() // shared memory
+	}
+	c.Link, c.Hosts = l.Link(), size
+	if inside < size && size%inside == 0 && t.data.Transport() != "tcp" {
+		c.Hosts = size / inside // two levels
+	}
+	var err error
+	if t.cfg.Topology != "" {
+		c.Topology, err = link.ParseTopology(t.cfg.Topology)
+	}
+	if err == nil {
+		err = c.Valid()
+	}
+	return c, err
+}
+
+// forecast predicts a step on the network of this job; "" if there is none, or too little is known.
+func (t *Trainer) forecast() string {
+	if _, ok := t.data.(linked); !ok || t.comm.Size() == 1 {
+		return ""
+	}
+	cl, err := t.cluster()
+	if err != nil {
+		return ""
+	}
+	s, _, err := t.simulated(t.eng.Plan(), Network{Cluster: cl})
+	if err != nil {
+		return ""
+	}
+	p := Prediction{Ranks: cl.Ranks, Hosts: cl.Hosts}
+	if s.Codec, err = t.coding(); err != nil {
+		return ""
+	}
+	if p.Result, err = simulate.Run(s); err != nil {
+		return ""
+	}
+	p.Efficiency = p.Result.Efficiency()
+	out := cl.Says() + "; predicted: " + p.Sentence()
+	if s.Codec.Name == "" && p.compare(s, p.Result) == nil {
+		out += "; compression: " + p.Advice()
+	}
+	return out
+}
