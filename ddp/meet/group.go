@@ -320,7 +320,7 @@ func (g *Group) quit() {
 	g.closed = true
 	g.mu.Unlock()
 	if g.hall != nil {
-		if stayed := g.hall.end(g.cfg.Timeouts.End); len(stayed) > 0 {
+		if stayed := g.hall.end(); len(stayed) > 0 {
 			g.cfg.Warn(fmt.Sprintf("rank 0 leaves the job after waiting %v for %s, which have not left", g.cfg.Timeouts.End, g.roster.Names(stayed)))
 		}
 	}

@@ -18,18 +18,19 @@ type hall struct {
 	gate *gate
 	say  func(string) // to rank 0's user
 
-	mu      sync.Mutex
-	seats   []*seat // by rank; nil: has not come
-	begun   time.Time
-	started bool           // the roster is out
-	problem *wire.Gathered // why the job cannot start
-	cause   cause
-	told    bool // the first cause is out
-	vigil   *vigil
-	gathers map[string]*gathering
-	ended   bool
-	empty   chan struct{} // closed when every rank has left or is lost
-	members []wire.Member
+	mu       sync.Mutex
+	seats    []*seat // by rank; nil: has not come
+	begun    time.Time
+	started  bool           // the roster is out
+	problem  *wire.Gathered // why the job cannot start
+	cause    cause
+	told     bool // the first cause is out
+	vigil    *vigil
+	gathers  map[string]*gathering
+	ended    bool
+	informed []bool        // ranks that know why the job does not start
+	empty    chan struct{} // closed when rank 0 need not wait for anybody
+	members  []wire.Member
 
 	stop chan struct{}
 	wg   sync.WaitGroup
@@ -48,7 +49,7 @@ type seat struct {
 func newHall(cfg *Config, beat time.Duration, listener *net.TCPListener, token []byte) *hall {
 	now := time.Now()
 	h := &hall{cfg: cfg, beat: beat, say: cfg.Waiting, seats: make([]*seat, cfg.World), begun: now, vigil: newVigil(beat, cfg.World, now),
-		gathers: map[string]*gathering{}, empty: make(chan struct{}), stop: make(chan struct{})}
+		gathers: map[string]*gathering{}, informed: make([]bool, cfg.World), empty: make(chan struct{}), stop: make(chan struct{})}
 	h.vigil.limit = max(h.vigil.limit, unmet)
 	h.gate = &gate{listener: listener, limit: cfg.Timeouts.Handshake, refused: &rare{every: tell, tell: cfg.Warn}, admit: h.admit,
 		door: door{job: wire.JobName(cfg.Job), generation: cfg.Generation, token: token, judge: h.judge}}
@@ -146,9 +147,11 @@ func (h *hall) come(s *seat) *seat {
 	switch old := h.seats[r]; {
 	case h.problem != nil:
 		s.line.send(wire.KindRefuse, h.problem.Append(nil))
+		h.inform(r)
 		return nil
 	case h.cause.first != nil:
 		s.line.send(wire.KindFault, h.fault(h.cause.first))
+		h.inform(r)
 		return nil
 	case old != nil:
 		g := wire.Gathered{Problem: fmt.Sprintf("two rank %d: host %s (process %d) and host %s (process %d)\n"+
@@ -166,6 +169,12 @@ func (h *hall) come(s *seat) *seat {
 		h.start()
 	}
 	return s
+}
+
+// inform notes that a rank knows why the job does not start.
+func (h *hall) inform(rank int) {
+	h.informed[rank] = true
+	h.farewell()
 }
 
 func (h *hall) complete() bool {
@@ -217,8 +226,10 @@ func (h *hall) fail(g *wire.Gathered) {
 	for _, s := range h.seats {
 		if s != nil && !s.gone {
 			s.line.send(wire.KindRefuse, g.Append(nil))
+			h.informed[s.join.Rank] = true
 		}
 	}
+	h.farewell()
 }
 
 // heard handles a frame of a rank.
@@ -288,6 +299,7 @@ func (h *hall) lost(s *seat, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.gone = true
+	h.informed[s.join.Rank] = true
 	h.vigil.rest(s.join.Rank)
 	if !s.left && !h.ended && h.problem == nil {
 		reason := ended(err, deadAfter*h.beat)
@@ -311,6 +323,7 @@ func (h *hall) spread() {
 	for _, s := range h.seats {
 		if s != nil && !s.gone {
 			s.line.send(wire.KindFault, payload)
+			h.informed[s.join.Rank] = true
 		}
 	}
 	h.farewell()
@@ -428,35 +441,48 @@ func (h *hall) names(ranks []int) string {
 	})
 }
 
-// farewell notes when nobody is left for whom rank 0 would have to wait.
+// farewell notes when nobody is left for whom rank 0 would have to wait: ranks that have not left, or after a failed start ranks that do not know why.
 func (h *hall) farewell() {
 	for r, s := range h.seats {
-		if r > 0 && s != nil && !s.left && !s.gone && !h.told && h.problem == nil {
+		switch {
+		case r == 0 || h.told && h.started:
+		case h.started && !s.left && !s.gone:
+			return
+		case !h.started && !h.informed[r]:
 			return
 		}
 	}
 	select {
 	case <-h.empty:
 	default:
-		if h.started || h.told || h.problem != nil {
-			close(h.empty)
-		}
+		close(h.empty)
 	}
 }
 
-// end closes the hall. After a start it waits until the other ranks have left, up to limit; it returns those that have not.
-func (h *hall) end(limit time.Duration) (stayed []int) {
+// patience returns how long rank 0 waits before it ends the hall.
+func (h *hall) patience() time.Duration {
 	h.mu.Lock()
-	wait := h.started && !h.told
-	h.mu.Unlock()
-	if wait {
-		t := time.NewTimer(limit)
-		select {
-		case <-h.empty:
-		case <-t.C:
-		}
-		t.Stop()
+	defer h.mu.Unlock()
+	switch {
+	case h.started && !h.told: // the others have not left
+		return h.cfg.Timeouts.End
+	case h.started || h.problem != nil && len(h.problem.Missing) > 0:
+		return 0
+	case h.problem == nil && !h.told:
+		h.cause.ended(0, "it gave up before all ranks had come")
+		h.spread()
 	}
+	return h.cfg.Timeouts.Handshake // ranks that are just coming should be told why there is no job, or they would look for it until their deadline
+}
+
+// end closes the hall. It returns the ranks that have not left.
+func (h *hall) end() (stayed []int) {
+	t := time.NewTimer(h.patience())
+	select {
+	case <-h.empty:
+	case <-t.C:
+	}
+	t.Stop()
 	h.gate.close()
 	h.mu.Lock()
 	h.ended = true
@@ -489,7 +515,7 @@ func (h *hall) end(limit time.Duration) (stayed []int) {
 	return stayed
 }
 
-// text and hint are the parts of a problem.
+// textAndHint takes a problem apart.
 func textAndHint(s string) (text, hint string) {
 	text, hint, _ = strings.Cut(s, "\n")
 	return text, hint
