@@ -62,7 +62,7 @@ func (r *runner) across(ctx context.Context, list hosts.List, job launch.Job) er
 		return err
 	}
 	nodes = nodes[:len(teams)]
-	if err := r.samePrograms(within, nodes, self, program); err != nil {
+	if err := r.samePrograms(ctx, nodes, self, program); err != nil {
 		return err
 	}
 	job.Hosts = teams
@@ -136,10 +136,7 @@ func ours(path string) bool {
 
 // nodes are the hosts of a list as places to start ranks.
 func (r *runner) nodes(ctx context.Context, list hosts.List, self string, guard *launch.Guard) []remote.Node {
-	rsh := strings.Fields(r.rsh)
-	if len(rsh) == 0 && list.Scheduler {
-		rsh = slurmStep
-	}
+	rsh := r.starter(list)
 	own := make([]bool, len(list.Hosts))
 	var wg sync.WaitGroup
 	for i, h := range list.Hosts {
@@ -158,6 +155,22 @@ func (r *runner) nodes(ctx context.Context, list hosts.List, self string, guard 
 			Forward: r.forward, Grace: r.grace, Guard: guard}))
 	}
 	return out
+}
+
+// starter is the command that replaces ssh: the user's, or that of whoever made the list; nil: ssh.
+func (r *runner) starter(list hosts.List) []string {
+	if words := strings.Fields(r.rsh); len(words) > 0 {
+		return words
+	}
+	if list.Scheduler {
+		return slurmStep
+	}
+	if agent, _ := r.lookup("OMPI_MCA_plm_rsh_agent"); strings.HasPrefix(list.From, "OMPI_MCA_") { // an MPI operator may have no sshd in its pods
+		if words := strings.Fields(agent); len(words) > 0 && filepath.Base(words[0]) != "ssh" {
+			return words
+		}
+	}
+	return nil
 }
 
 // slurmStep starts a command on one host of an allocation.
@@ -290,7 +303,7 @@ func (r *runner) preflight(ctx context.Context, list hosts.List, nodes []remote.
 			slots[i] = r.perNode
 		}
 	}
-	p := remote.Preflight{Nodes: nodes, Slots: slots, Program: program, Self: self, Dir: r.wdir, Names: r.rsh == "" && !list.Scheduler, Copied: r.copy,
+	p := remote.Preflight{Nodes: nodes, Slots: slots, Program: program, Self: self, Dir: r.wdir, Names: r.starter(list) == nil, Copied: r.copy,
 		Meeting: r.meeting(list), Out: r.stdout}
 	if err := p.Run(ctx); err != nil {
 		return err

@@ -36,6 +36,20 @@
 //   - the returned error describes the first failure: rank, host, process, exit code or signal, and the last lines of its output. A rank that
 //     gave up because a peer was gone is never reported as first if another rank failed on its own.
 //
+// # Several hosts
+//
+// The ranks of a job are on one or more hosts ([Job].Hosts). A [Host] starts ranks and passes signals on, and tells the supervisor of output, records and ends
+// ([Events]); *[Local] is this machine, and package remote has those that are reached through an agent. All decisions are made in one place, the supervisor:
+// when the others are asked to end, who failed first, when all start again. Clocks of hosts differ, so failures are ordered by when they were heard of, less
+// their age by the clock of their host. A host that cannot be reached any more is lost, and counts as the failure of its ranks.
+//
+// A supervisor may also have one part of a job, where each machine has one of its own: [Job].World, First, NodeRank and Nodes place its ranks.
+//
+// # Restarts
+//
+// With [Job].Restarts, all ranks are started again after a failure, after 1, 2, 4 … 60 s, with GOTRAIN_RESTART counting the starts; after an hour without a
+// failure, all restarts are available again. Failures that would come back are not retried: usage, data, numerics, recipe (64, 66, 76, 78).
+//
 // # Stop requests
 //
 // SIGINT and SIGTERM are stop requests; those within one second count as one.
