@@ -181,9 +181,10 @@ func (c *Comm) farewell() {
 	for end := time.Now().Add(lingering); len(open) > 0 && time.Now().Before(end); time.Sleep(pause) {
 		rest := open[:0]
 		for _, l := range open {
-			if unsent(l.fd) > 0 && !hungUp(l.fd) {
-				rest = append(rest, l)
+			if n := unsent(l.fd); n == 0 || n <= headerBytes+1 && unread(l.fd) == 0 || hungUp(l.fd) {
+				continue // what was said last arrives without this process, unless close has reason to reset the connection
 			}
+			rest = append(rest, l)
 		}
 		if open = rest; len(open) == 0 {
 			return

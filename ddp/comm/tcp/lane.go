@@ -56,8 +56,11 @@ func (c *Comm) collect() {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for k := c.fresh; k != nil; {
+	k := c.fresh
+	c.fresh, c.freshLast = nil, nil
+	c.posted.Store(0)
+	c.mu.Unlock()
+	for k != nil {
 		after := k.after
 		k.after = nil
 		p := c.peers[k.what.Root]
@@ -72,8 +75,6 @@ func (c *Comm) collect() {
 		c.watchOver(k)
 		k = after
 	}
-	c.fresh, c.freshLast = nil, nil
-	c.posted.Store(0)
 	for _, p := range c.others {
 		c.nudge(p)
 	}

@@ -139,6 +139,15 @@ func poll(fds []unix.PollFd, ms int) int {
 	return n
 }
 
+// unread is the number of bytes that have come and were not read.
+func unread(fd int) int {
+	n, err := unix.IoctlGetInt(fd, unix.SIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // hungUp reports that the other end has closed too, or is gone: nothing that is sent matters any more.
 func hungUp(fd int) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd)}}
