@@ -30,8 +30,16 @@ type Prediction struct {
 	Result     simulate.Result `json:"result"`     // with it
 	Efficiency float64         `json:"efficiency"` // speed of a rank relative to one that trains alone
 	Bound      time.Duration   `json:"bound_ns"`   // exposed on an ideal wire in float32: no implementation hides more
+	Measured   *Measured       `json:"measured,omitempty"` // the run that the times are from, if it had as many ranks
 	Codecs     []Saving        `json:"codecs,omitempty"`
 	Best       Cut             `json:"best_buckets"` // what bucket_mb = "auto" would choose
+}
+
+// Measured is what a run with this number of ranks took. A prediction for the network of that run can be compared with it.
+type Measured struct {
+	Step    time.Duration `json:"step_ns"`
+	Exposed time.Duration `json:"exposed_ns"`
+	Off     float64       `json:"off"` // how much longer the predicted step is than the measured one, as a part of it
 }
 
 // Saving is what a codec would change.
@@ -105,6 +113,9 @@ func (t *Trainer) Predict(sum *Summary, n Network) (*Prediction, error) {
 		return nil, err
 	}
 	p.Alone, p.Efficiency = p.Result.Alone, p.Result.Efficiency()
+	if k := n.Measured; k != nil && k.World == p.Ranks {
+		p.Measured = &Measured{Step: duration(k.Took), Exposed: duration(k.Exposed), Off: p.Result.Time.Seconds()/k.Took - 1}
+	}
 	least, err := simulate.Bound(s)
 	if err != nil {
 		return nil, err

@@ -153,6 +153,13 @@ func TestRunTellsKernels(t *testing.T) {
 	if err != nil || !strings.Contains(p.Kernels, "measured, medians over 3 steps") || p.Alone < duration(k.Compute) {
 		t.Fatalf("%+v %v", p, err)
 	}
+	if p.Measured == nil || p.Measured.Step != duration(k.Took) || math.Abs(p.Measured.Off) > 10 {
+		t.Errorf("%+v", p.Measured)
+	}
+	k.World = 3
+	if p, err := tr.Predict(sum, n); err != nil || p.Measured != nil {
+		t.Errorf("a run of another number of ranks is compared: %+v %v", p.Measured, err)
+	}
 	k.Batch = 7
 	if _, err := tr.Predict(sum, n); err == nil || !strings.Contains(err.Error(), "the run had batches of 7 x 2 a rank") {
 		t.Error(err)

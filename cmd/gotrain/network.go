@@ -91,6 +91,9 @@ func (a *app) printNetwork(w io.Writer, p *train.Prediction) {
 	fmt.Fprintf(w, "  algorithms\t%s\n", p.Algorithms)
 	fmt.Fprintf(w, "  times of kernels\t%s\n", p.Kernels)
 	fmt.Fprintf(w, "  step\t%s\n", p.Sentence())
+	if m := p.Measured; m != nil {
+		fmt.Fprintf(w, "  that run\t%v a step, %v of it exposed: the prediction is %+.0f %% off\n", round(m.Step), round(m.Exposed), 100*m.Off)
+	}
 	if p.Ranks == 1 {
 		return
 	}
@@ -101,7 +104,8 @@ func (a *app) printNetwork(w io.Writer, p *train.Prediction) {
 		if d < 0 {
 			verb, d = "costs", -d
 		}
-		fmt.Fprintf(w, "  %s\t%v a step, %v exposed; %s %v and takes %s of memory\n", c.Codec, round(c.Step), round(c.Exposed), verb, round(d), amount.Bytes(c.Memory))
+		fmt.Fprintf(w, "  %s\t%v a step, %v exposed; %s %v and takes %s of memory\n",
+			c.Codec, round(c.Step), round(c.Exposed), verb, round(d), amount.Bytes(c.Memory))
 	}
 	b := p.Best
 	fmt.Fprintf(w, "  buckets\tbest %d: bucket_mb = %.4g, first_bucket_mb = %.4g, last %.4g; %v exposed\n",

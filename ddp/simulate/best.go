@@ -17,8 +17,8 @@ type Choice struct {
 	Result  Result
 }
 
-// caps are the sizes of buckets that Best tries for gradients of total bytes: three for each doubling, from 256 KiB, or less for a small model, to the whole, at
-// most 1 GiB.
+// caps are the sizes of buckets that Best tries for gradients of total bytes: three for each doubling, from 256 KiB, or less for a small model, to the
+// whole, at most 1 GiB.
 func caps(total int64) (out []int64) {
 	least := float64(max(1<<10, min(256<<10, total/64)))
 	for i := 0; ; i++ {

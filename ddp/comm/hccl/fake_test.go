@@ -181,6 +181,9 @@ func (s *fakeStream) Skip(bool)                 {}
 func (s *fakeStream) Profile(bool) []npu.Sample { return nil }
 func (s *fakeStream) Abort(_ context.Context, cause error) error {
 	s.drop()
+	if err := s.d.hub.injected("abort", s.d.rank); err != nil {
+		return err
+	}
 	return s.post(func() error { return cause })
 }
 func (s *fakeStream) at(p npu.Ptr, n int64) []byte { return p.Buf.(*fakeBuffer).mem[p.Off:][:n] }

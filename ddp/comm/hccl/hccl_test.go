@@ -373,6 +373,32 @@ func TestStall(t *testing.T) {
 	w.close(false)
 }
 
+// A device that does not let go of a collective: the error says that its memory is still in use. On the other ranks, whose devices do, it does not.
+func TestMemoryOfAStallIsInUse(t *testing.T) {
+	w := newWorld(t, 2)
+	w.hub.hang = "collective 2"
+	w.open(nil).must()
+	w.hub.mu.Lock()
+	w.hub.inject["abort 1"] = errors.New("the stream is still busy")
+	w.hub.mu.Unlock()
+	errs := w.each(func(_ context.Context, c *Comm) error {
+		ctx, cancel := comm.Patient(context.Background(), 300*time.Millisecond, time.Minute)
+		defer cancel()
+		h, err := c.AllReduce(ctx, memory(c, 100), comm.Sum)
+		if err != nil {
+			return err
+		}
+		<-h.Done()
+		return h.Wait(context.Background())
+	})
+	for r, err := range errs {
+		if err == nil || errors.Is(err, comm.ErrInUse) != (r == 1) {
+			t.Errorf("rank %d: in use %v: %v", r, errors.Is(err, comm.ErrInUse), err)
+		}
+	}
+	w.close(false)
+}
+
 // An error of HCCL on one rank ends all: with its own words there, and named on the others.
 func TestCallFails(t *testing.T) {
 	for _, name := range []string{"AllReduce", "Broadcast", "AllGather", "ReduceScatter", "Reduce", "AllToAll"} {
