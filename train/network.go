@@ -23,13 +23,13 @@ type Prediction struct {
 	Ranks      int             `json:"ranks"`
 	Hosts      int             `json:"hosts"`
 	Link       link.Link       `json:"link"`
-	Algorithms string          `json:"algorithms"` // how ranks reduce, as a sentence
-	Kernels    string          `json:"kernels"`    // where their times are from
-	Alone      time.Duration   `json:"alone_ns"`   // a step of one rank
-	Compress   string          `json:"compress"`   // the codec of the run
-	Result     simulate.Result `json:"result"`     // with it
-	Efficiency float64         `json:"efficiency"` // speed of a rank relative to one that trains alone
-	Bound      time.Duration   `json:"bound_ns"`   // exposed on an ideal wire in float32: no implementation hides more
+	Algorithms string          `json:"algorithms"`         // how ranks reduce, as a sentence
+	Kernels    string          `json:"kernels"`            // where their times are from
+	Alone      time.Duration   `json:"alone_ns"`           // a step of one rank
+	Compress   string          `json:"compress"`           // the codec of the run
+	Result     simulate.Result `json:"result"`             // with it
+	Efficiency float64         `json:"efficiency"`         // speed of a rank relative to one that trains alone
+	Bound      time.Duration   `json:"bound_ns"`           // exposed on an ideal wire in float32: no implementation hides more
 	Measured   *Measured       `json:"measured,omitempty"` // the run that the times are from, if it had as many ranks
 	Codecs     []Saving        `json:"codecs,omitempty"`
 	Best       Cut             `json:"best_buckets"` // what bucket_mb = "auto" would choose
