@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -106,44 +107,43 @@ func (t *Trainer) coding() (simulate.Codec, error) {
 	return c, nil
 }
 
-// linked is a communicator that knows its link to other machines.
-type linked interface{ Link() link.Link }
+// networked is a communicator that knows the network between its ranks.
+type networked interface{ Network() link.Cluster }
 
-// cluster describes this job's network, as the transport of gradients has measured it.
+// network returns what knows the network by which gradients travel; nil if nothing does.
+func (t *Trainer) network() networked {
+	if n, ok := t.data.(networked); ok {
+		return n
+	}
+	if n, ok := t.comm.(networked); ok && t.data.Transport() == "staged" { // through the memory of the host
+		return n
+	}
+	return nil
+}
+
+// cluster describes this job's network, as it was measured at the start.
 func (t *Trainer) cluster() (link.Cluster, error) {
-	size, inside := t.comm.Size(), max(1, t.cfg.LocalSize)
-	c := link.Cluster{Ranks: size, Hosts: 1}
-	if size == 1 {
-		return c, nil
+	c := link.Cluster{Ranks: t.comm.Size(), Hosts: 1}
+	n := t.network()
+	switch {
+	case n != nil:
+		c = n.Network()
+	case c.Ranks > 1 && (t.dev.Info().Separate || t.cfg.LocalSize < c.Ranks):
+		return c, fmt.Errorf("transport %s does not tell its speed", t.data.Transport())
 	}
-	l, ok := t.data.(linked)
-	if !ok {
-		if inside < size || t.dev.Info().Separate {
-			return c, fmt.Errorf("transport %s does not tell its speed", t.data.Transport())
-		}
-		return c, c.Valid() // shared memory
+	if c.Hosts == 0 {
+		return c, errors.New("hosts have different numbers of ranks")
 	}
-	c.Link, c.Hosts = l.Link(), size
-	if inside < size && size%inside == 0 && t.data.Transport() != "tcp" {
-		c.Hosts = size / inside // two levels
-	}
-	var err error
-	if t.cfg.Topology != "" {
-		c.Topology, err = link.ParseTopology(t.cfg.Topology)
-	}
-	if err == nil {
-		err = c.Valid()
-	}
-	return c, err
+	return c, c.Valid()
 }
 
 // forecast predicts a step on the network of this job; "" if there is none, or too little is known.
 func (t *Trainer) forecast() string {
-	if _, ok := t.data.(linked); !ok || t.comm.Size() == 1 {
+	if t.comm.Size() == 1 || t.network() == nil {
 		return ""
 	}
 	cl, err := t.cluster()
-	if err != nil {
+	if err != nil || cl.Hosts == 1 {
 		return ""
 	}
 	s, _, err := t.simulated(t.eng.Plan(), Network{Cluster: cl})

@@ -19,13 +19,16 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// slowWire is a communicator that says that its link is slow.
-type slowWire struct {
+// wired is a communicator that says on which network it is.
+type wired struct {
 	comm.Communicator
-	link link.Link
+	link  link.Link
+	hosts int
 }
 
-func (s slowWire) Link() link.Link { return s.link }
+func (w wired) Network() link.Cluster {
+	return link.Cluster{Ranks: w.Size(), Hosts: w.hosts, Link: w.link}
+}
 
 // over runs ranks on a link; each rank may have another opinion of it.
 func over(t *testing.T, ranks int, links func(rank int) link.Link, opts func(rank int) []Option, stop int) (starts []telemetry.RunStart, steps losses, trs []*Trainer,
@@ -40,7 +43,7 @@ func over(t *testing.T, ranks int, links func(rank int) link.Link, opts func(ran
 	var wg sync.WaitGroup
 	for r := range ranks {
 		wg.Go(func() {
-			o := append(opts(r), WithComm(slowWire{comms[r], links(r)}), WithSinks(&logs[r]))
+			o := append(opts(r), WithComm(wired{comms[r], links(r), ranks}), WithSinks(&logs[r]))
 			if r == 0 {
 				o = append(o, WithSinks(&logs[r], &steps))
 			}
@@ -189,16 +192,16 @@ func TestCluster(t *testing.T) {
 		data        comm.Communicator
 		local       int
 		hosts       int
-		topology    string
 		want, fault string
 	}{
-		{comms[0], 4, 1, "", "on one machine", ""},
-		{comms[0], 2, 0, "", "", "does not tell its speed"},
-		{slowWire{comms[0], slow}, 2, 2, "auto", "between 2 hosts", ""},
-		{slowWire{comms[0], slow}, 1, 4, "ring", "ring from there", ""},
-		{slowWire{comms[0], slow}, 4, 4, "", "4 ranks", ""}, // TCP inside a machine
+		{comms[0], 4, 1, "on one machine", ""},
+		{comms[0], 2, 0, "", "transport shm does not tell its speed"},
+		{wired{comms[0], slow, 2}, 2, 2, "between 2 hosts", ""},
+		{wired{comms[0], slow, 4}, 1, 4, "mesh from there", ""},
+		{wired{comms[0], slow, 0}, 1, 0, "", "different numbers of ranks"},
+		{wired{comms[0], link.Link{}, 1}, 4, 1, "on one machine", ""},
 	} {
-		tr.comm, tr.data, tr.cfg.LocalSize, tr.cfg.Topology = comms[0], c.data, c.local, c.topology
+		tr.comm, tr.data, tr.cfg.LocalSize = comms[0], c.data, c.local
 		got, err := tr.cluster()
 		if c.fault != "" {
 			if err == nil || !strings.Contains(err.Error(), c.fault) {
@@ -208,6 +211,9 @@ func TestCluster(t *testing.T) {
 		}
 		if err != nil || got.Hosts != c.hosts || !strings.Contains(got.Says(), c.want) {
 			t.Errorf("%+v: %+v %s: %v", c, got, got.Says(), err)
+		}
+		if f := c.data == comms[0]; f != (tr.network() == nil) {
+			t.Errorf("%+v: its network is %v", c, tr.network())
 		}
 	}
 }

@@ -53,7 +53,6 @@ type Config struct {
 	LastMB   float64           // maximum size of the last bucket in MiB; FirstMB
 	// BucketAuto chooses the three sizes for the times of kernels and the measured link of the job. Rank 0 decides; a checkpoint keeps the choice.
 	BucketAuto bool
-	Topology   string    // of large reductions between machines, for predictions: auto, mesh, tree, ring; auto
 	Compress   Compress  // how gradients travel between ranks; as float32
 	Codec      ddp.Codec // makes gradients smaller on the wire, see package ddp/compress; nil: they travel as they are. One rank does not use it
 	// CodecFrom is how many steps of training come before the first one that uses Codec.

@@ -24,6 +24,8 @@ type meeting struct {
 	group  *meet.Group
 	roster *meet.Roster
 	fold   string
+
+	network link.Cluster // no hosts: they have different numbers of ranks
 }
 
 var (
@@ -42,6 +44,9 @@ func (m *meeting) Check() error { return comm.Check(m.Communicator) }
 
 // Describe asks the communicator.
 func (m *meeting) Describe() []comm.Level { return comm.Describe(m.Communicator) }
+
+// Network says how the ranks are spread over hosts, and what the link between them gives.
+func (m *meeting) Network() link.Cluster { return m.network }
 
 // Fold is the order of sums.
 func (m *meeting) Fold() string { return m.fold }
@@ -191,7 +196,7 @@ func (h *hosts) shared(ctx context.Context) (comm.Communicator, error) {
 
 // meeting is what the start makes of a communicator.
 func (h *hosts) meeting(c comm.Communicator) *meeting {
-	m := &meeting{Communicator: c, group: h.group, roster: h.roster, fold: comm.Fold(c)}
+	m := &meeting{Communicator: c, group: h.group, roster: h.roster, fold: comm.Fold(c), network: h.network()}
 	if t, err := link.ParseTopology(or(h.links.Topology, "auto")); err == nil && t == link.Ring && c.Transport() != "shm" {
 		m.fold += "; between hosts by a ring"
 	}

@@ -47,3 +47,20 @@ func (h *hosts) say() {
 			"numbers of ranks; between them: %s", n, h.link.Says(t, n)), "topology", t, "sums", "host by host")
 	}
 }
+
+// network is the job for predictions: every rank a host of its own where TCP joins them all, else the ranks of each host; no hosts if their numbers differ.
+func (h *hosts) network() link.Cluster {
+	n, world := h.roster.Nodes(), h.id.World
+	c := link.Cluster{Ranks: world, Hosts: n, Link: h.link}
+	c.Topology, _ = link.ParseTopology(or(h.links.Topology, "auto")) // open has refused what is no topology
+	if h.links.Transport == "tcp" {
+		c.Hosts = world
+		return c
+	}
+	for node := range n {
+		if len(h.roster.OnNode(node))*n != world {
+			c.Hosts = 0
+		}
+	}
+	return c
+}

@@ -86,7 +86,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Batch: r.Train.Batch, Accumulate: r.Train.Accumulate, EvalBatch: r.Eval.Batch,
 		Steps: r.Run.Steps, Epochs: r.Run.Epochs,
 		Optim: Optimizer(r), Schedule: Schedule(r, r.GlobalBatch(world), rank.Rank), ClipNorm: r.Train.ClipNorm, Scaler: &scaler,
-		Compute: dtype, Threads: r.Train.Threads, CPUs: rank.CPUs, Topology: r.Comm.Topology,
+		Compute: dtype, Threads: r.Train.Threads, CPUs: rank.CPUs,
 		Compress: train.Compress{Codec: r.Comm.Compress, Block: r.Comm.CompressBlock, NoFeedback: !r.Comm.ErrorFeedback}, CodecFrom: r.Comm.CompressAfter,
 		Comm: rank.Comm, LocalRank: rank.LocalRank, LocalSize: max(1, rank.LocalWorld), Node: max(0, rank.NodeRank),
 		Timeout:  time.Duration(r.Train.TimeoutSeconds * float64(time.Second)),

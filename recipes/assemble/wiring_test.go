@@ -30,7 +30,6 @@ func TestKeysReachTheTrainer(t *testing.T) {
 		"train.clip_norm=2.5":                  func(c train.Config) bool { return c.ClipNorm == 2.5 },
 		"train.bucket_mb=3":                    func(c train.Config) bool { return c.BucketMB == 3 },
 		"train.bucket_mb=auto":                 func(c train.Config) bool { return c.BucketAuto && c.BucketMB == 0 && c.FirstMB == 0 },
-		"comm.topology=ring":                   func(c train.Config) bool { return c.Topology == "ring" },
 		"train.first_bucket_mb=0.5":            func(c train.Config) bool { return c.FirstMB == 0.5 },
 		"train.max_bad_steps=4":                func(c train.Config) bool { return c.Scaler.MaxSkips == 4 },
 		"train.collective_timeout_seconds=9":   func(c train.Config) bool { return c.Timeout == 9*time.Second },
