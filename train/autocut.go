@@ -52,7 +52,7 @@ func (t *Trainer) autoCut(ctx context.Context, params []ddp.Param) error {
 	}
 	t.cfg.BucketMB, t.cfg.FirstMB, t.cfg.LastMB = inMiB(t.auto.Cap), inMiB(t.auto.First), inMiB(t.auto.Last)
 	if t.comm.Rank() == 0 {
-		slog.Info("buckets cut for this job: "+t.auto.Why, "bucket_mb", t.cfg.BucketMB, "first", t.cfg.FirstMB, "last", t.cfg.LastMB)
+		slog.Info("buckets cut for this job: " + t.auto.Why)
 	}
 	return nil
 }
@@ -67,7 +67,8 @@ func (t *Trainer) chooseCut(ctx context.Context, params []ddp.Param) (b buckets,
 	t.peeked = true
 	if t.chosen != nil {
 		if st := t.chosen.State; st.Buckets != nil && st.World == t.comm.Size() {
-			return buckets{*st.Buckets, "as in the checkpoint " + t.chosen.Name}, nil
+			b := *st.Buckets
+			return buckets{b, fmt.Sprintf("as in the checkpoint %s, %.3g MiB (first %.3g, last %.3g)", t.chosen.Name, inMiB(b.Cap), inMiB(b.First), inMiB(b.Last))}, nil
 		}
 	}
 	cl, err := t.cluster()

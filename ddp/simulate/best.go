@@ -99,6 +99,9 @@ func attempt(params []bucket.Param, s Step, cfg bucket.Config, seen map[string]b
 
 // Sentence says what a cut is expected to give.
 func (c Choice) Sentence() string {
+	if c.Buckets == 1 {
+		return fmt.Sprintf("one bucket: %v of a step of %v exposed", Round(c.Result.Exposed), Round(c.Result.Time))
+	}
 	return fmt.Sprintf("%d buckets of at most %.3g MiB (first %.3g, last %.3g): %v of a step of %v exposed", c.Buckets, mib(c.Config.CapBytes),
 		mib(c.Config.FirstBytes), mib(c.Config.LastBytes), Round(c.Result.Exposed), Round(c.Result.Time))
 }

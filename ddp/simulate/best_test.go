@@ -118,7 +118,7 @@ func TestBestPrefersFewBuckets(t *testing.T) { // on a wire that costs nothing
 	if err != nil || got.Buckets != 1 {
 		t.Errorf("%d buckets: %v", got.Buckets, err)
 	}
-	if s := got.Sentence(); !strings.HasPrefix(s, "1 buckets of at most ") || !strings.Contains(s, "of a step of 1s exposed") {
+	if s := got.Sentence(); !strings.HasPrefix(s, "one bucket: ") || !strings.HasSuffix(s, "of a step of 1s exposed") {
 		t.Errorf("%q", s)
 	}
 }
