@@ -86,6 +86,26 @@ func TestStoppedAndResumedWithResiduals(t *testing.T) {
 	}
 }
 
+// A run that died between two checkpoints repeats the lost steps bit by bit.
+func TestKilledAndResumedWithResiduals(t *testing.T) {
+	dir := t.TempDir()
+	want := runRanks(t, 2, func(int) []Option { return compressing(t, "int8", 6) })
+	opts := compressing(t, "int8", 6, WithCheckpoints(dir, 4))
+	first, _, errs := ranksWith(t, 2, opts, func(tr *Trainer, rank int) {
+		tr.within = func(s stage) {
+			if tr.step == 6 && s == reduced && rank == 1 {
+				tr.comm.Abort(errors.New("killed by the test"))
+			}
+		}
+	})
+	if errs[0] == nil || errs[1] == nil || len(first.v) > 7 {
+		t.Fatalf("nobody was killed: %v, %d steps", errs, len(first.v))
+	}
+	if rest := runRanks(t, 2, func(int) []Option { return opts }); !slices.Equal(rest, want[4:]) {
+		t.Errorf("after the checkpoint of step 4: %v\nwant %v", rest, want[4:])
+	}
+}
+
 // owedOf sums the residuals of all ranks, by parameter, at the first step of a run.
 type owedOf struct {
 	mu   sync.Mutex
