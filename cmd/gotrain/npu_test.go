@@ -149,3 +149,22 @@ func TestNPUAdamW(t *testing.T) {
 		})
 	}
 }
+
+// Gradients are cast to 16 bits by the device, in the order of its events; int8 is refused before anything starts.
+func TestNPUCompress(t *testing.T) {
+	const steps = 5
+	args, dir := tinyRun(t, "cpu", 2, steps)
+	onCPU(t, args)
+	want := lossesOf(t, dir)
+	m := withNPUs(t, "9.0").with("FAKE_CANN_SOC=A2", "FAKE_CANN_DEVICES=2")
+	for codec, bound := range map[string]float64{"f16": 0.005, "bf16": 0.02} {
+		args, dir := tinyRun(t, "npu", 2, steps, "comm.compress="+codec, "comm.compress_warmup_steps=1")
+		m.run(2, args...)
+		near(t, codec, lossesOf(t, dir), want, steps, bound)
+	}
+	args, _ = tinyRun(t, "npu", 2, steps, "comm.compress=int8")
+	out, err := program(t, args...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "comm.compress: int8 encodes in the memory of the host") {
+		t.Errorf("int8: %v\n%s", err, out)
+	}
+}
