@@ -57,9 +57,10 @@ type app struct {
 	out, err io.Writer
 	// The unfiltered streams, for output that moves the cursor on purpose and for results that are bytes.
 	rawOut, rawErr io.Writer
-	result         *result  // rawOut, and whether it took everything
-	level          logLevel // of --log-level
-	started        bool     // flags and arguments were accepted
+	result         *result           // rawOut, and whether it took everything
+	level          logLevel          // of --log-level
+	started        bool              // flags and arguments were accepted
+	group          comm.Communicator // the other ranks of this process's job; nil: it is alone, or has not met them
 }
 
 const exitHelp = `

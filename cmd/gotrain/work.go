@@ -41,6 +41,7 @@ func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity
 	if err != nil {
 		return nil, err
 	}
+	a.group = group
 	id = train.Placed(id, group)
 	var t *train.Trainer
 	opened := comm.Steady(group, "opening the data", nil)
@@ -56,6 +57,18 @@ func (a *app) trainer(ctx context.Context, r *recipes.Recipe, id launch.Identity
 		group.Close()
 	}
 	return t, err
+}
+
+// leave leaves the job in order, so that ranks on other machines that are still at their last collective do not take the end of this process for a failure.
+// After a failure, of which the peers know, the process just ends.
+func (a *app) leave(err error) error {
+	if a.group == nil || err != nil && !errors.Is(err, train.ErrStopped) {
+		return err
+	}
+	if gone := a.group.Close(); gone != nil && err == nil {
+		return fmt.Errorf("leaving the job: %w", gone)
+	}
+	return err
 }
 
 // trainWork trains one rank according to the recipe.
@@ -100,6 +113,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 		running.Store(t)
 		run(t)
 		_, err = t.Run(context.WithoutCancel(ctx))
+		err = a.leave(err)
 		if lock != nil && err != nil {
 			if gone := lock.Check(); errors.Is(gone, dirlock.ErrLost) {
 				err = gone // the reason why the run ended
@@ -123,6 +137,7 @@ func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity
 		run(t)
 		begin := time.Now()
 		v, err := t.Evaluate(context.WithoutCancel(ctx))
+		err = a.leave(err)
 		if err != nil || id.Rank != 0 {
 			return err
 		}
