@@ -218,7 +218,9 @@ func TestHydra(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(mpirun, "-np", "3", self, "-test.run=^TestHydra$", "-test.v")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, mpirun, "-np", "3", self, "-test.run=^TestHydra$", "-test.v")
 	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_PMI=1")
 	out, err := cmd.CombinedOutput()
 	if n := strings.Count(string(out), "rank 0 is at 10.0.0.1:41823"); err != nil || n != 3 {

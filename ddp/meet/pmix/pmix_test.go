@@ -131,7 +131,9 @@ func TestOpenMPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("mpirun", "-np", "3", "--oversubscribe", "--allow-run-as-root", "-x", "GOTRAIN_TEST_PMIX=1", self, "-test.run=^TestOpenMPI$")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "mpirun", "-np", "3", "--oversubscribe", "--allow-run-as-root", "-x", "GOTRAIN_TEST_PMIX=1", self, "-test.run=^TestOpenMPI$")
 	if out, err = cmd.CombinedOutput(); err != nil || strings.Count(string(out), "rank 0 is at 10.0.0.1:41823") != 3 {
 		t.Errorf("%v\n%s", err, out)
 	}
