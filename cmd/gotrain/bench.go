@@ -207,7 +207,7 @@ func (a *app) benchRank(ctx context.Context, f *benchFlags, cfg perf.Config, id 
 		defer cancel()
 		run := &benchRun{app: a, f: f, c: c, node: train.Placed(id, c).NodeRank, cancel: cancel}
 		running(run)
-		if cfg.Start, err = f.starter(ctx, id, c); err == nil {
+		if cfg.Start, err = starter(ctx, id, c); err == nil {
 			err = run.measure(ctx, cfg)
 		}
 		if err != nil && !run.orderly(err) {
@@ -226,30 +226,6 @@ func (a *app) benchRank(ctx context.Context, f *benchFlags, cfg perf.Config, id 
 		return launch.WithCode(launch.ExitNotResumable, errors.New("")) // the supervisor says it
 	}
 	return err
-}
-
-// starter returns a group by which ranks of one machine that measure TCP agree to begin; nil: they agree over c.
-func (f *benchFlags) starter(ctx context.Context, id launch.Identity, c comm.Communicator) (comm.Communicator, error) {
-	if f.transport != "tcp" || id.Nodes != 1 || id.World == 1 {
-		return nil, nil
-	}
-	ok := []int64{1}
-	id.JobID += "-start"
-	start, err := train.MeetBy(ctx, id, train.Links{Transport: "shm"})
-	if err != nil {
-		slog.Debug("ranks agree to begin over TCP", "because", err)
-		ok[0] = 0
-	}
-	if err := comm.Wait(ctx)(c.AllReduce(ctx, comm.HostOf(ok), comm.Min)); err != nil {
-		if start != nil {
-			start.Close()
-		}
-		return nil, err
-	}
-	if ok[0] == 0 && start != nil {
-		return nil, start.Close()
-	}
-	return start, nil
 }
 
 // benchRun is a measurement under way.

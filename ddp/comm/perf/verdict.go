@@ -67,7 +67,7 @@ func (s *Summary) Verdict() string {
 		case part > 1.05:
 			text += "; it gives more now than when the ranks met"
 		case slow.Latency > 0 && r.Median < 4*slow.Latency:
-			text += fmt.Sprintf("; at this size its latency, %v, is the bound", slow.Latency)
+			text += fmt.Sprintf("; at this size its latency, %v, is the bound", three(slow.Latency))
 		}
 		return text
 	case s.Copy > 0:
