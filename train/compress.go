@@ -47,7 +47,7 @@ func (t *Trainer) compressing() compress.Options {
 
 // openCodec makes the codec that Config.Compress names, unless the caller has brought one.
 func (t *Trainer) openCodec() (err error) {
-	if c := t.cfg.Compress; c.on() && t.cfg.Codec == nil && t.comm.Size() > 1 {
+	if c := t.cfg.Compress; c.on() && t.cfg.Codec == nil && t.comm.Size() > 1 && !t.evaluating {
 		if t.cfg.Codec, err = compress.New(c.Codec, t.compressing()); err != nil {
 			return launch.WithCode(launch.ExitRecipe, err)
 		}
@@ -62,11 +62,29 @@ func (t *Trainer) measures() bool {
 	return t.cfg.ClipNorm > 0 || t.cfg.scales() || device
 }
 
-// sayUse tells once when compression can only cost time.
+// sayUse tells once when the codec is a bad choice for where the ranks are.
 func (t *Trainer) sayUse() {
-	if t.comm.Rank() == 0 && t.cfg.LocalSize == t.comm.Size() && !t.evaluating {
-		slog.Warn(fmt.Sprintf("compress = %s has no use: all ranks share one machine, where encoding takes longer than moving float32", t.cfg.Compress.Codec))
+	if why := useless(t.cfg.Compress.Codec, t.cfg.LocalSize, t.comm.Size()); why != "" && t.comm.Rank() == 0 {
+		slog.Warn(fmt.Sprintf("compress = %s %s", t.cfg.Compress.Codec, why))
 	}
+}
+
+// useless says why a codec is a bad choice; "" if it is not.
+//
+// Between machines of L ranks float32 and 16 bits are summed within the machine first, so a machine sends 2 gradients in float32 and 1 in 16 bits (times
+// (N-1)/N for N machines). Of int8 every rank sends its own gradient, a quarter of one, and the machine then a quarter of the sum: (L+1)/4.
+func useless(codec string, local, world int) string {
+	sent := float64(local+1) / 4
+	switch {
+	case local == world:
+		return "has no use: all ranks share one machine, where encoding takes longer than moving float32"
+	case codec == "int8" && sent >= 2:
+		return fmt.Sprintf("has no use with %d ranks on a machine: each sends its own gradients to the other machines, %.2g times what they send in float32; "+
+			"use bf16, which machines add up before they send it", local, sent/2)
+	case codec == "int8" && sent > 1:
+		return fmt.Sprintf("with %d ranks on a machine sends %.2g times as much to the other machines as bf16, which they add up before they send it", local, sent)
+	}
+	return ""
 }
 
 // compressed is what the codec takes for a plan of buckets; zero without one.

@@ -293,6 +293,21 @@ func TestCompressPlan(t *testing.T) {
 	}
 }
 
+func TestUseless(t *testing.T) {
+	for _, c := range []struct {
+		codec        string
+		local, world int
+		want         string
+	}{
+		{"bf16", 4, 4, "has no use: all ranks share one machine"}, {"int8", 1, 4, ""}, {"int8", 2, 4, ""}, {"int8", 3, 6, ""},
+		{"int8", 4, 8, "sends 1.2 times as much to the other machines as bf16"}, {"int8", 8, 16, "has no use with 8 ranks on a machine"}, {"f16", 8, 16, ""},
+	} {
+		if got := useless(c.codec, c.local, c.world); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s, %d of %d ranks: %q", c.codec, c.local, c.world, got)
+		}
+	}
+}
+
 // On a device whose memory the host cannot access its kernels cast to 16 bits, and the norm is watched; int8 is refused before the first step.
 func TestCompressOnDevice(t *testing.T) {
 	device := func(c *Config) { c.Options = map[string]string{"memory": "strict"} }
