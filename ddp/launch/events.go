@@ -1,6 +1,9 @@
 package launch
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // events passes what a host tells on to the supervisor.
 type events struct {
@@ -16,6 +19,9 @@ func (e events) Output(r int, stderr bool, lines []byte) { e.rank(r).out.print(s
 func (e events) Progress(_ int, text []byte) { e.s.console.progress(text) }
 
 func (e events) Record(r int, rec Record, age time.Duration) {
+	if e.s.Token != "" {
+		rec.Reason = strings.ReplaceAll(rec.Reason, e.s.Token, "[token]")
+	}
 	e.rank(r).said.add(rec, time.Since(e.s.begin)-age)
 }
 

@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// guardScript reads process groups, one a line, and kills them if its input then ends without the line "done". It ignores the signals that a terminal or an
+// guardScript reads process groups, one a line ("-" before it takes it back), and kills them if its input then ends without the line "done". It ignores the signals that a terminal or an
 // administrator may send to end the job, because the supervisor handles those.
-const guardScript = `trap "" HUP INT QUIT TERM USR1 USR2 PIPE TSTP; all=; while read -r g; do [ "$g" = done ] && exit 0; all="$all $g"; done; ` +
+const guardScript = `trap "" HUP INT QUIT TERM USR1 USR2 PIPE TSTP; all=; while read -r g; do [ "$g" = done ] && exit 0; ` +
+	`case $g in -*) old=$all; all=; for o in $old; do [ "-$o" = "$g" ] || all="$all $o"; done;; *) all="$all $g";; esac; done; ` +
 	`for g in $all; do kill -9 -"$g"; done`
 
 // Guard is a process that briefly outlives the supervisor. The kernel's parent-death signal reaches only direct children; if the supervisor dies without
@@ -46,6 +47,15 @@ func (g *Guard) Watch(pgid int) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		fmt.Fprintln(g.to, pgid)
+	}
+}
+
+// Forget takes a process group back: it has ended, and its number may be reused.
+func (g *Guard) Forget(pgid int) {
+	if g != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		fmt.Fprintln(g.to, -pgid)
 	}
 }
 

@@ -62,14 +62,14 @@ func (l *Local) Start(_ context.Context, p Part, e Events) error {
 		e.Say("no guard process: " + err.Error() + "; if this process is killed by SIGKILL, children of the ranks will survive")
 	}
 	l.guard = g
-	errc := make(chan error)
+	errc, done := make(chan error), l.done // the field belongs to the next start by the time that this one ends
 	go func() {
 		// The kernel sends the parent-death signal when the *thread* that forked ends, and a child inherits that thread's
 		// CPU affinity: so one thread forks all ranks and lives as long as they do. It is never unlocked, because its affinity mask is changed.
 		runtime.LockOSThread()
 		err := l.spawnAll()
 		errc <- err
-		<-l.done
+		<-done
 	}()
 	if err := <-errc; err != nil {
 		l.Kill()

@@ -122,7 +122,8 @@ func TestLostHostIsFirst(t *testing.T) {
 func TestLogs(t *testing.T) {
 	dir := t.TempDir()
 	var o syncBuffer
-	j := Job{Argv: []string{"sh", "-c", "echo rank $GOTRAIN_RANK $GOTRAIN_JOB_TOKEN; echo bad >&2"}, Ranks: 2, Logs: dir, Token: "0123456789abcdef", Stdout: &o, Stderr: &o}
+	j := Job{Argv: []string{"sh", "-c", "echo rank $GOTRAIN_RANK $GOTRAIN_JOB_TOKEN; echo bad >&2"}, Ranks: 2, Logs: dir, Token: "0123456789abcdef",
+		Stdout: &o, Stderr: &o}
 	for range 2 {
 		if err := Supervise(t.Context(), j); err != nil {
 			t.Fatal(err)

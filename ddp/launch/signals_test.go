@@ -251,3 +251,38 @@ func TestSupervisorOutputGone(t *testing.T) {
 		t.Errorf("exit code %d\n%s", got, errs.String())
 	}
 }
+
+// A guard kills the groups that it was given and that were not taken back.
+func TestGuardForgets(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no /proc to look into")
+	}
+	g, err := NewGuard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*exec.Cmd
+	for range 3 {
+		c := exec.Command("sleep", "60")
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		g.Watch(c.Process.Pid)
+		all = append(all, c)
+	}
+	g.Forget(all[1].Process.Pid)
+	g.to.Close() // as the kernel does when the supervisor dies
+	_ = g.cmd.Wait()
+	for i, want := range []bool{false, true, false} {
+		pid := all[i].Process.Pid
+		for end := time.Now().Add(10 * time.Second); running(pid) && !want && time.Now().Before(end); {
+			time.Sleep(2 * time.Millisecond)
+		}
+		if running(pid) != want {
+			t.Errorf("process %d runs: %v, want %v", i, running(pid), want)
+		}
+		_ = all[i].Process.Kill()
+		_ = all[i].Wait()
+	}
+}

@@ -108,7 +108,9 @@ func TestPreflight(t *testing.T) {
 
 func TestOwn(t *testing.T) {
 	self, _ := os.Hostname()
-	for name, want := range map[string]bool{"localhost": true, "127.0.0.1": true, "127.3.2.1": true, "::1": true, self: true, "192.0.2.77": false, "no.such.host.invalid": false} {
+	for name, want := range map[string]bool{
+		"localhost": true, "127.0.0.1": true, "127.3.2.1": true, "::1": true, self: true, "192.0.2.77": false, "no.such.host.invalid": false,
+	} {
 		if got := Own(t.Context(), name, false); got != want {
 			t.Errorf("%s: %v", name, got)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"os/exec"
 	"sync"
@@ -34,25 +33,6 @@ type link struct {
 	dead chan struct{}
 	err  error // why it is dead
 	gone chan struct{}
-}
-
-// remoteJob is the ranks of one job under an agent.
-type remoteJob struct {
-	events  launch.Events
-	first   int
-	n       int
-	started chan started
-	quiet   atomic.Bool
-
-	mu      sync.Mutex
-	ended   map[int]bool // ranks
-	running bool         // start has returned
-
-	more     chan struct{} // frames to print
-	queueMu  sync.Mutex
-	queue    []frame
-	over     bool
-	finished chan struct{} // the last output was printed
 }
 
 // alive reports whether the channel works.
@@ -130,72 +110,6 @@ func (l *link) handle(f frame) error {
 	return nil
 }
 
-// handle handles a frame about the job.
-func (j *remoteJob) handle(f frame) error {
-	switch f.kind {
-	case kindStarted:
-		var s started
-		if err := f.decode(&s); err != nil {
-			return err
-		}
-		select {
-		case j.started <- s:
-		default:
-		}
-	case kindOutput, kindProgress:
-		rank, _, _, err := f.lines()
-		if err != nil || !j.has(rank) {
-			return fmt.Errorf("%w: output of rank %d", errFrame, rank)
-		}
-		return j.push(f)
-	case kindFinished:
-		return j.push(f)
-	case kindSay:
-		j.events.Say(string(f.payload))
-	case kindQuiet:
-		j.quiet.Store(true)
-	case kindRecord:
-		var r record
-		if err := f.decode(&r); err != nil {
-			return err
-		}
-		if !j.has(r.Rank) || r.Age < 0 {
-			return fmt.Errorf("%w: record of rank %d", errFrame, r.Rank)
-		}
-		j.events.Record(r.Rank, r.Record, r.Age)
-	case kindExit:
-		var e exit
-		if err := f.decode(&e); err != nil {
-			return err
-		}
-		return j.exit(e)
-	default:
-		return fmt.Errorf("%w: a frame of kind %d from the agent", errFrame, f.kind)
-	}
-	return nil
-}
-
-func (j *remoteJob) has(rank int) bool { return rank >= j.first && rank < j.first+j.n }
-
-// push queues output for printing. Credit bounds the queue.
-func (j *remoteJob) push(f frame) error {
-	j.queueMu.Lock()
-	defer j.queueMu.Unlock()
-	size := 0
-	for _, q := range j.queue {
-		size += len(q.payload)
-	}
-	if size > 4*window {
-		return fmt.Errorf("%w: output without credit", errFrame)
-	}
-	j.queue = append(j.queue, f)
-	select {
-	case j.more <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
 // print prints the output of the job until the last, and gives credit for more.
 func (l *link) print(j *remoteJob) {
 	defer close(j.finished)
@@ -225,50 +139,12 @@ func (l *link) print(j *remoteJob) {
 	}
 }
 
-// stop ends print when the channel is dead.
-func (j *remoteJob) stop() {
-	j.queueMu.Lock()
-	j.over = true
-	j.queueMu.Unlock()
-	select {
-	case j.more <- struct{}{}:
-	default:
-	}
-}
-
-// lost ends the job because the channel is dead. If the job has not started, start reports that.
-func (j *remoteJob) lost(err error) {
-	j.stop()
-	j.mu.Lock()
-	tell := j.running && len(j.ended) < j.n
-	j.mu.Unlock()
-	if tell {
-		j.events.Lost(err)
-	}
-}
-
 // begun marks the job as started, unless the channel is dead.
 func (l *link) begun(j *remoteJob) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.running = l.alive()
 	return j.running
-}
-
-// exit passes on how a rank ended, once.
-func (j *remoteJob) exit(e exit) error {
-	j.mu.Lock()
-	again := !j.has(e.Rank) || j.ended[e.Rank]
-	if !again {
-		j.ended[e.Rank] = true
-	}
-	j.mu.Unlock()
-	if again {
-		return fmt.Errorf("%w: the end of rank %d", errFrame, e.Rank)
-	}
-	o := launch.Outcome{Rank: e.Rank, PID: e.PID, Code: e.Code, Signal: signalNum(e.Signal)}
-	j.events.Exit(o, 0)
-	return nil
 }
 
 // ask asks the agent; body follows the question.
