@@ -33,6 +33,11 @@
 // A Sink receives one event after the other. Multi fans out to several; Bus calls them from its own goroutine. A sink that fails is reported once, as
 // a Warning to the others, and gets no further events: training does not end because a log disk is full.
 //
+// # Times of kernels
+//
+// Once in a run, Kernels says when the device of a rank was done with what in a step; ReadKernels finds it in a metrics.jsonl. A prediction for other networks
+// starts from it.
+//
 // # Machine metrics
 //
 // Memory reads the resident set of the process and its peak. FLOPs names the formula behind a utilisation: MFU is "-" if the peak of the device is
