@@ -213,7 +213,7 @@ func (h *hosts) flat(ctx context.Context) (comm.Communicator, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.link = linkOf(c)
+	h.link = c.Link()
 	h.say()
 	return h.meeting(c), nil
 }
@@ -276,7 +276,7 @@ func (h *hosts) levels(ctx context.Context) (comm.Communicator, error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg.Outer, found = c, linkOf(c)
+		cfg.Outer, found = c, c.Link()
 	}
 	if err := h.shareLink(ctx, found); err != nil {
 		return nil, err
@@ -298,14 +298,6 @@ func (h *hosts) levels(ctx context.Context) (comm.Communicator, error) {
 	}
 	h.say()
 	return h.meeting(c), nil
-}
-
-// linkOf is the link that a group has measured.
-func linkOf(c any) link.Link {
-	if m, ok := c.(interface{ Link() link.Link }); ok {
-		return m.Link()
-	}
-	return link.Link{}
 }
 
 // shareLink gives all ranks the link that rank 0 has found.
