@@ -3,16 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/shm"
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/ddp/meet"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -26,17 +23,17 @@ func starter(ctx context.Context, id launch.Identity, c comm.Communicator) (comm
 		return nil, nil
 	}
 	mine, all := make([]byte, hostText), make([]byte, hostText*c.Size())
-	copy(mine, machineOf(id.JobID))
+	copy(mine, meet.Machine()+" "+id.JobID)
 	if err := comm.Wait(ctx)(c.AllGather(ctx, comm.Host(all, npu.U8), comm.Host(mine, npu.U8))); err != nil {
 		return nil, err
 	}
-	if mine[0] == 0 || !bytes.Equal(all, bytes.Repeat(mine, c.Size())) {
+	if !bytes.Equal(all, bytes.Repeat(mine, c.Size())) {
 		return nil, nil
 	}
 	ok := []int64{1}
-	meet, cancel := context.WithTimeout(ctx, startTimeout)
+	soon, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	start, err := shm.Join(meet, shm.Config{Job: id.JobID + "-start", Rank: id.Rank, Size: id.World})
+	start, err := shm.Join(soon, shm.Config{Job: id.JobID + "-start", Rank: id.Rank, Size: id.World})
 	if err != nil {
 		slog.Debug("ranks agree to begin over the network that they measure", "because", err)
 		ok[0] = 0
@@ -48,22 +45,4 @@ func starter(ctx context.Context, id launch.Identity, c comm.Communicator) (comm
 		return nil, err
 	}
 	return start, nil
-}
-
-// machineOf is equal for ranks of a job that can share memory: one boot of one kernel, one numbering of processes, one /dev/shm. It is empty where the system
-// does not tell.
-func machineOf(job string) string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return ""
-	}
-	pids, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		return ""
-	}
-	var st syscall.Stat_t
-	if err := syscall.Stat("/dev/shm", &st); err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%s %s %d %.150s", strings.TrimSpace(string(boot)), pids, st.Dev, job)
 }
