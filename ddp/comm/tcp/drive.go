@@ -213,19 +213,19 @@ func (c *Comm) reduce() (moved bool) {
 }
 
 // complete reports whether the active call is over for this rank: it has all, and its own data are with the kernel. After a mismatch it is over when every
-// peer has heard of it, and no piece is half sent.
+// peer will hear of it.
 func (c *Comm) complete() bool {
 	if c.active.odd == nil {
 		return c.outLeft == 0 && c.inLeft == 0
 	}
 	for _, p := range c.others {
-		if p.outDone == 0 {
-			return false
-		}
 		for _, l := range p.lines {
-			if l.pieces > 0 {
+			if l.pieces > 0 && !c.detach(l) {
 				return false
 			}
+		}
+		if p.outDone == 0 {
+			return false
 		}
 	}
 	return true

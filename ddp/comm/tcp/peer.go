@@ -80,16 +80,19 @@ type line struct {
 	sendErr syscall.Errno // why nothing more can be sent; the reason is to be read
 
 	// The way out: a batch of frames that leaves in one system call, or several if the buffer of the socket is full.
-	next   int // index of the next piece of the call
-	from   cursor
-	done   int // pieces of the call that have been sent on this link
-	pieces int // of the call in the batch
-	data   int // bytes of a lane's data in the batch
-	said   int // frames of lanes without data in the batch
-	left   int // bytes of the batch
-	heads  [maxBatch][headerBytes]byte
-	batch  message
-	stuck  bool // the socket took less than it was given
+	next    int // index of the next piece of the call
+	from    cursor
+	done    int    // pieces of the call that have been sent on this link
+	pieces  int    // of the call in the batch
+	data    int    // bytes of a lane's data in the batch
+	said    int    // frames of lanes without data in the batch
+	size    int    // bytes of the batch
+	left    int    // of which are to be sent
+	opening int    // bytes of the batch up to the end of the call's first piece; 0 if that is not in it
+	spare   []byte // what is sent of a call that failed
+	heads   [maxBatch][headerBytes]byte
+	batch   message
+	stuck   bool // the socket took less than it was given
 
 	// The way in.
 	head  [headerBytes]byte

@@ -17,7 +17,7 @@ func (c *Comm) wants(l *line) bool {
 	return c.active != nil && l.p.due() == l
 }
 
-// pull reads what is there for a link and can be used.
+// pull reads what is there for a link and can be used, up to the end of a frame: other peers wait too.
 func (c *Comm) pull(l *line) (moved bool, err error) {
 	for {
 		switch {
@@ -26,12 +26,11 @@ func (c *Comm) pull(l *line) (moved bool, err error) {
 			if n == 0 {
 				return moved, err
 			}
-			moved = true
-		case l.begun:
-			moved = true
-			if err := c.finishFrame(l); err != nil {
-				return true, err
+			if moved = true; l.rest > 0 {
+				return true, nil
 			}
+		case l.begun:
+			return true, c.finishFrame(l)
 		case !l.known:
 			if !c.wants(l) {
 				return moved, nil

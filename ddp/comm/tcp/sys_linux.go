@@ -30,6 +30,9 @@ func (m *message) add(p address, n int) {
 	m.n++
 }
 
+// front is the first span that is left.
+func (m *message) front() (address, int) { return m.iov[m.at].base, int(m.iov[m.at].n) }
+
 // take removes n bytes from the front.
 func (m *message) take(n int) {
 	for n > 0 {

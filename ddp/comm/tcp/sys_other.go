@@ -21,6 +21,7 @@ type message struct{ at, n int }
 
 func (m *message) reset()                                       {}
 func (m *message) add(address, int)                             {}
+func (m *message) front() (address, int)                        { return 0, 0 }
 func (m *message) take(int)                                     {}
 func (m *message) send(int) (int, syscall.Errno)                { return 0, syscall.ENOSYS }
 func (m *message) receive(int) (int, syscall.Errno)             { return 0, syscall.ENOSYS }

@@ -115,7 +115,7 @@ const patienceOfJob = 500 * time.Millisecond
 func (c *Comm) gone(p *peer, why string) error {
 	name := c.name()
 	if c.trunk == nil {
-		return c.verdict(c.control.Report(p.job, why), name)
+		return c.blame(p, why)
 	}
 	select { // the first group may go on, unless the whole job has failed
 	case <-c.control.Down():
@@ -125,11 +125,20 @@ func (c *Comm) gone(p *peer, why string) error {
 	}
 }
 
+// blame reports a peer and returns the Control's verdict, which may name another rank.
+func (c *Comm) blame(p *peer, why string) error {
+	name := c.name()
+	if err := c.control.Report(p.job, why); err != nil {
+		return c.verdict(err, name)
+	}
+	return &comm.PeerError{Rank: p.job, Call: name, Reason: why}
+}
+
 // left is the error of a wait for a rank that closed its communicator.
 func (c *Comm) left(p *peer) error {
 	const why = "it closed its communicator"
 	if c.trunk == nil {
-		return c.verdict(c.control.Report(p.job, why), c.name())
+		return c.blame(p, why)
 	}
 	return &comm.PeerError{Rank: p.job, Call: c.name(), Reason: why}
 }
