@@ -9,9 +9,9 @@
 // # What a row says
 //
 // A size is repeated, each time from a common start: the ranks agree to begin, by a tiny all-reduce (Config.Start), and then each measures its own call.
-// Median, Min and P99 are those of the slowest rank. Bytes count as nccl-tests and hccl_test count them: the larger side of the call. AlgBW is bytes / time; BusBW is what a
-// link of each rank must carry for it, so that it can be compared with the speed of that link whatever the number of ranks: AlgBW times 2(w−1)/w for an
-// all-reduce, (w−1)/w for all-gather, reduce-scatter and all-to-all, 1 for broadcast and reduce.
+// Median, Min and P99 are those of the slowest rank. Bytes count as nccl-tests and hccl_test count them: the larger side of the call. AlgBW is bytes /
+// time; BusBW is what a link of each rank must carry for it, so that it can be compared with the speed of that link whatever the number of ranks: AlgBW
+// times 2(w−1)/w for an all-reduce, (w−1)/w for all-gather, reduce-scatter and all-to-all, 1 for broadcast and reduce.
 //
 // # Every element
 //
