@@ -16,8 +16,13 @@ func (c *Comm) Describe() []comm.Level {
 	if c.nodes() == 1 {
 		return levels
 	}
-	if c.outer == nil {
-		return append(levels, comm.Level{Transport: "none", Ranks: 1, Notes: []string{"the first rank of this node exchanges for it"}})
+	if c.outer == nil { // it has a level between nodes, too, though it reaches nobody there
+		l := comm.Level{Transport: "none"}
+		if c.flat != nil {
+			l = describe(c.flat)[0]
+		}
+		l.Ranks, l.Wire, l.Algorithm, l.Notes = 1, 0, nil, []string{"the first rank of this node exchanges for it", "sums " + c.Fold()}
+		return append(levels, l)
 	}
 	out := describe(c.outer)
 	last := &out[len(out)-1]

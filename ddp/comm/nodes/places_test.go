@@ -96,6 +96,11 @@ func TestDescribe(t *testing.T) {
 		if len(l) != 2 || l[0].Ranks != len(g[1].(*Comm).mine()) || l[1].Ranks != 2 || !strings.Contains(strings.Join(l[1].Notes, "; "), want) {
 			t.Errorf("%s: %+v", name, l)
 		}
+		for r, c := range g {
+			if its := comm.Describe(c); len(its) != 2 || its[1].Transport != l[1].Transport {
+				t.Errorf("%s: rank %d: %+v", name, r, its)
+			}
+		}
 		for elems, want := range map[int64]string{10: "in one trip", 1 << 20: "in pieces"} {
 			if got := l[0].Algorithm(comm.Call{Kind: comm.AllReduce, DType: npu.F32, Elems: elems}); got != want {
 				t.Errorf("%s, %d elements: %s", name, elems, got)
