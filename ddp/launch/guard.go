@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// guardScript reads process groups, one a line ("-" before it takes it back), and kills them if its input then ends without the line "done". It ignores the signals that a terminal or an
-// administrator may send to end the job, because the supervisor handles those.
+// guardScript reads process groups, one a line ("-" before it takes it back), and kills them if its input then ends without the line "done". It
+// ignores the signals that a terminal or an administrator may send to end the job, because the supervisor handles those.
 const guardScript = `trap "" HUP INT QUIT TERM USR1 USR2 PIPE TSTP; all=; while read -r g; do [ "$g" = done ] && exit 0; ` +
 	`case $g in -*) old=$all; all=; for o in $old; do [ "-$o" = "$g" ] || all="$all $o"; done;; *) all="$all $g";; esac; done; ` +
 	`for g in $all; do kill -9 -"$g"; done`

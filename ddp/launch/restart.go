@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -32,7 +33,7 @@ func runs(ctx context.Context, j Job, c *console, sigs <-chan os.Signal) (begun 
 		}
 		used++
 		wait := j.backOff(used)
-		c.say("%v", err)
+		c.say("%s", strings.TrimPrefix(err.Error(), "launch: "))
 		c.say("restart %d of %d: all ranks start again in %v", used, j.Restarts, wait)
 		if sig := pause(ctx, sigs, wait); sig != 0 {
 			return begun, &StoppedError{Signal: sig, Code: 128 + int(sig)}
