@@ -79,7 +79,7 @@ func (c *caller) find(ctx context.Context) (*net.TCPConn, error) {
 			text, hint = c.sentence(misses)
 			met = true
 		}
-		if now.Sub(c.told) >= tell {
+		if now.Sub(c.told) >= c.cfg.tell {
 			c.told = now
 			c.cfg.Waiting(withHint(text, hint))
 		}
@@ -187,7 +187,7 @@ func (c *caller) final(m miss, now time.Time) error {
 
 // loopback gives up on an address that stands for this host itself, while rank 0 is on another.
 func (c *caller) loopback(m miss, now time.Time) error {
-	if c.cfg.Node <= 0 || now.Sub(c.begun) < tell || !lasting(m.err) || !strings.Contains(m.at, "127.") && !strings.Contains(m.at, "::1") {
+	if c.cfg.Node <= 0 || now.Sub(c.begun) < c.cfg.tell || !lasting(m.err) || !strings.Contains(m.at, "127.") && !strings.Contains(m.at, "::1") {
 		return nil
 	}
 	return &RefusedError{fmt.Sprintf("rank %d on node %d: %s is a loopback address, which other hosts cannot reach, and nothing listens there on this host",

@@ -122,7 +122,7 @@ func TestUnreachable(t *testing.T) {
 	op := func(no syscall.Errno) error { return &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", no)} }
 	seen := map[string]error{}
 	for _, err := range []error{op(syscall.ECONNREFUSED), op(syscall.EHOSTUNREACH), op(syscall.ENETUNREACH), op(syscall.EPERM), op(syscall.ETIMEDOUT),
-		op(syscall.ECONNRESET), &net.DNSError{Name: "n1", IsNotFound: true}, &net.DNSError{Name: "n1", Err: "server misbehaving"}} {
+		op(syscall.ECONNRESET), op(syscall.EMFILE), &net.DNSError{Name: "n1", IsNotFound: true}, &net.DNSError{Name: "n1", Err: "server misbehaving"}} {
 		why, hint := unreachable(err)
 		if why == "" || hint == "" || seen[why] != nil {
 			t.Errorf("%v: %q, %q (the same as %v)", err, why, hint, seen[why])

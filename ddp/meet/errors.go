@@ -74,6 +74,8 @@ func unreachable(err error) (why, hint string) {
 		return why, "there is no way to that network: check ip route, or choose another network with interface = \"NAME\""
 	case no == syscall.EACCES || no == syscall.EPERM:
 		return why, "a firewall of this host forbids the connection"
+	case no == syscall.EMFILE || no == syscall.ENFILE:
+		return why + " on this host", "allow more open files: ulimit -n"
 	case no == syscall.ETIMEDOUT || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
 		return "no answer", "the host may be down, or a firewall drops the packets: open the port, or set port_range to open ones"
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || no == syscall.ECONNRESET:

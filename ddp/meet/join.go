@@ -61,6 +61,9 @@ func (c *Config) complete() error {
 	if c.Machine == "" {
 		c.Machine = Machine()
 	}
+	if c.tell == 0 {
+		c.tell = tell
+	}
 	if c.grace == 0 {
 		c.grace = grace
 	}

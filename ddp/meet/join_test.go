@@ -241,3 +241,36 @@ func TestPublishedTwice(t *testing.T) {
 	}
 	<-cleared
 }
+
+// While ranks are missing, every rank is told so now and then; a rank that cannot reach rank 0 says what it meets there.
+func TestWaitingSentences(t *testing.T) {
+	var said [4]notes
+	_, errs := try(t, 4, func(c *Config) bool {
+		c.Waiting, c.tell, c.Heartbeat, c.Timeouts.Start = said[c.Rank].add, 50*time.Millisecond, 20*time.Millisecond, 400*time.Millisecond
+		c.LocalWorld = 2
+		if c.Rank == 3 {
+			c.Place = Place{Addr: "127.0.0.1:" + freePort(t)}
+		}
+		return c.Rank != 2
+	})
+	for r, want := range []string{0: "waiting for ranks 2, 3 of node 1; 2 of 4 are here", 1: "waiting for ranks 2, 3 of node 1; 2 of 4 are here",
+		3: "rank 3 on host h3 cannot reach rank 0: 127.0.0.1:"} {
+		if r == 2 {
+			continue
+		}
+		if s := said[r].String(); !strings.Contains(s, want) || launch.ExitCode(errs[r]) != launch.ExitTimeout {
+			t.Errorf("rank %d: %v; it said:\n%s\nwant %s", r, errs[r], s, want)
+		}
+	}
+}
+
+// A rank on another node that is given a loopback address does not wait for the deadline of the start.
+func TestLoopbackAddressOnAnotherNode(t *testing.T) {
+	c := config(t, Place{Addr: "127.0.0.1:" + freePort(t)}, 3, 4)
+	c.Node, c.Nodes, c.tell = 1, 2, 50*time.Millisecond
+	_, err := Join(t.Context(), c)
+	const want = "is a loopback address, which other hosts cannot reach, and nothing listens there on this host\nhint: give an address"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+}

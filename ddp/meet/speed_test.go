@@ -2,29 +2,46 @@ package meet
 
 import (
 	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// fullMesh joins ranks and connects all pairs; it returns how long that took.
+// fullMesh joins ranks and connects all pairs; it returns how long that took. Then it ends the job.
 func fullMesh(t testing.TB, world int) time.Duration {
+	place, groups := inProcess(), make([]*Group, world)
 	begun := time.Now()
-	groups := join(t, world, nil)
-	onAll(groups, func(g *Group) {
-		conns, err := g.Connect(t.Context(), 1, all(world))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		t.Cleanup(func() {
+	var wg sync.WaitGroup
+	var took atomic.Int64
+	var met sync.WaitGroup
+	met.Add(world)
+	for r := range world {
+		wg.Go(func() {
+			var err error
+			var conns []*net.TCPConn
+			if groups[r], err = Join(t.Context(), config(t, place, r, world)); err == nil {
+				conns, err = groups[r].Connect(t.Context(), 1, all(world))
+			}
+			took.Store(max(took.Load(), int64(time.Since(begun))))
+			if err != nil {
+				t.Errorf("%.400s", err.Error())
+			}
+			met.Done()
+			met.Wait()
 			for _, c := range conns {
 				if c != nil {
 					c.Close()
 				}
 			}
+			if groups[r] != nil {
+				groups[r].Close()
+			}
 		})
-	})
-	return time.Since(begun)
+	}
+	wg.Wait()
+	return time.Duration(took.Load())
 }
 
 // A rendezvous and a full mesh are quick: 4 ranks take a few milliseconds on loopback, 64 in one process a few hundred. The bounds are for a busy machine.

@@ -37,6 +37,7 @@ type Config struct {
 
 	network string        // "": network(); tests make several networks of one
 	grace   time.Duration // 0: grace; tests are less patient
+	tell    time.Duration // 0: tell
 }
 
 // Timeouts are the deadlines of the phases. A zero is the default, in brackets.
