@@ -20,7 +20,7 @@
 // process is no rank. [PodOf] recognises it, [Pod.Place] makes its part of the job out of a [Job], and WhoAmI returns an error.
 //
 // Where several machines have different numbers of ranks, a rank cannot know how many machines there are unless the launcher says it (torchrun and
-// Slurm do, mpirun does not). Then NodeRank and Nodes are -1, and the ranks find out when they meet.
+// Slurm do, mpirun does not). Then Nodes is -1, and the ranks find out when they meet.
 //
 // # Supervise
 //

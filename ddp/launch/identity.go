@@ -21,8 +21,8 @@ const (
 type Identity struct {
 	Rank, World           int
 	LocalRank, LocalWorld int // within this machine; the local rank picks the device
-	// NodeRank and Nodes are the index of this machine and the number of machines. Both are -1 if there are several and the launcher does not say how many:
-	// the ranks find out when they meet. Nodes is 1 only if all ranks are on this machine.
+	// NodeRank and Nodes are the index of this machine and the number of machines. Nodes is 1 only if all ranks are on this machine, and -1 if there are
+	// several and the launcher does not say how many: the ranks find out when they meet. NodeRank is then -1, or a number that only tells machines apart.
 	NodeRank, Nodes int
 
 	// MasterAddr and MasterPort are the address of rank 0; "" and 0 if unknown. They are not needed on one machine.

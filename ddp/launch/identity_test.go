@@ -49,6 +49,12 @@ func TestWhoAmI(t *testing.T) {
 		{"open mpi 5 with more ranks than slots", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3 " +
 			"PMIX_NAMESPACE=prterun-vm-976@1",
 			Identity{1, 3, 2, 3, 0, 1, "", 0, safeName("ompi-prterun-vm-976@1"), SourceOpenMPI, 0}},
+		{"open mpi 4, second of three machines", "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 " +
+			"PMIX_NAMESPACE=7 PMIX_SERVER_URI41=1901789184.1;tcp4://127.0.0.1:52007",
+			Identity{2, 4, 0, 1, 1, -1, "", 0, "ompi-7", SourceOpenMPI, 0}},
+		{"open mpi 5, second machine", "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2 " +
+			"PMIX_NAMESPACE=7 PMIX_SERVER_URI4=prterun-n.site-15@0.1;tcp4://127.0.0.1:54531",
+			Identity{2, 4, 0, 2, 1, -1, "", 0, "ompi-7", SourceOpenMPI, 0}},
 		{"open mpi dealt round robin", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=2",
 			Identity{1, 4, 0, 2, -1, -1, "", 0, "parent-777-1", SourceOpenMPI, 0}},
 		{"hydra", "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=2", Identity{0, 2, 0, 2, 0, 1, "", 0, "parent-777-1", SourcePMI, 0}},
@@ -142,7 +148,7 @@ func FuzzWhoAmI(f *testing.F) {
 			return
 		}
 		if id.Rank < 0 || id.Rank >= id.World || id.LocalRank < 0 || id.LocalRank >= id.LocalWorld || id.LocalWorld > id.World ||
-			id.Nodes > 0 && id.NodeRank >= id.Nodes || id.Nodes < 1 && (id.Nodes != -1 || id.NodeRank != -1 || id.LocalWorld == id.World) {
+			id.Nodes > 0 && id.NodeRank >= id.Nodes || id.Nodes < 1 && (id.Nodes != -1 || id.NodeRank < -1 || id.LocalWorld == id.World) {
 			t.Fatalf("%q: numbers do not fit: %+v", s, id)
 		}
 		if id.JobID == "" || len(id.JobID) > 64 || strings.ContainsAny(id.JobID, "/ \x00") || id.JobID[0] == '.' {

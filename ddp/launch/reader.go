@@ -136,7 +136,6 @@ func (r *reader) complete(id *Identity) {
 		id.NodeRank = id.Rank / id.LocalWorld
 	}
 	if id.Nodes < 0 {
-		id.NodeRank = -1
 		return
 	}
 	if id.NodeRank >= id.Nodes {

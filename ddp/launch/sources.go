@@ -1,6 +1,10 @@
 package launch
 
-import "math"
+import (
+	"math"
+	"strconv"
+	"strings"
+)
 
 // source is one launcher: how to detect it and how to read its variables.
 type source struct {
@@ -92,6 +96,21 @@ func byHand(r *reader, id *Identity, size string) {
 func readOpenMPI(r *reader, id *Identity) {
 	id.Rank, id.World = r.need("OMPI_COMM_WORLD_RANK"), r.needSize("OMPI_COMM_WORLD_SIZE")
 	id.LocalRank, id.LocalWorld = r.need("OMPI_COMM_WORLD_LOCAL_RANK"), r.needSize("OMPI_COMM_WORLD_LOCAL_SIZE")
+	if id.LocalWorld < id.World {
+		id.NodeRank = daemon(r)
+	}
+}
+
+// daemon returns the number of mpirun's daemon on this machine, from the address of its PMIx server ("1901789184.1;tcp4://…" or "prterun-h-7@0.1;tcp4://…").
+// It tells machines apart, but does not count them: a daemon may have no ranks. -1 if it is not known.
+func daemon(r *reader) int {
+	for _, name := range []string{"PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2"} {
+		who, _, _ := strings.Cut(r.str(name), ";")
+		if n, err := strconv.Atoi(who[strings.LastIndexByte(who, '.')+1:]); err == nil && n >= 0 && n < maxWorld && strings.Contains(who, ".") {
+			return n
+		}
+	}
+	return -1
 }
 
 // presentPMI is false if srun itself speaks PMI without local ranks: readSlurm handles that case.
