@@ -23,6 +23,7 @@ p.add_argument("--optimizer", choices=("fused", "foreach"), default="fused", hel
 p.add_argument("--warm", type=int, default=4)
 p.add_argument("--steps", type=int, default=8)
 p.add_argument("--bucket-mb", type=int, default=25)
+p.add_argument("--hook", choices=("none", "fp16", "bf16", "off"), default="none", help="compression of gradients by DDP's hook; off: ranks do not reduce")
 p.add_argument("--compile", action="store_true", help="torch.compile (needs a C++ compiler)")
 p.add_argument("--untuned", action="store_true", help="leave malloc and the rest of the environment as they are")
 p.add_argument("--no-pin", action="store_true")
@@ -46,8 +47,9 @@ net = llama_net.Llama(**shape, seq=a.seq).init().train()
 params = sum(w.numel() for w in net.parameters())
 if a.compile:
     net = torch.compile(net)
-if a.world > 1:
+if a.world > 1 and a.hook != "off":
     net = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=a.bucket_mb, gradient_as_bucket_view=True)
+    ranks.compress(net, a.hook)
 opt = torch.optim.AdamW(net.parameters(), lr=3e-4, **{a.optimizer: True})
 torch.manual_seed(1 + rank)
 tokens = torch.randint(0, shape["vocab"], (a.batch, a.seq + 1))

@@ -76,6 +76,13 @@ def launch(world, threads, tuned=True, pin=True):
     sys.exit(0)
 
 
+def compress(net, hook):
+    """Let DDP compress gradients."""
+    if hook != "none":
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+        net.register_comm_hook(None, {"fp16": default_hooks.fp16_compress_hook, "bf16": default_hooks.bf16_compress_hook}[hook])
+
+
 def since_start():
     return time.time() - float(os.environ["BENCH_STARTED"])
 

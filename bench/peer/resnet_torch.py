@@ -21,6 +21,7 @@ p.add_argument("--layout", choices=("channels_last", "contiguous"), default="cha
 p.add_argument("--warm", type=int, default=4)
 p.add_argument("--steps", type=int, default=8)
 p.add_argument("--bucket-mb", type=int, default=25)
+p.add_argument("--hook", choices=("none", "fp16", "bf16", "off"), default="none", help="compression of gradients by DDP's hook; off: ranks do not reduce")
 p.add_argument("--compile", action="store_true", help="torch.compile (needs a C++ compiler)")
 p.add_argument("--untuned", action="store_true", help="leave malloc and the rest of the environment as they are")
 p.add_argument("--no-pin", action="store_true")
@@ -75,8 +76,9 @@ fmt = torch.channels_last if a.layout == "channels_last" else torch.contiguous_f
 net = resnet50().to(memory_format=fmt).train()
 if a.compile:
     net = torch.compile(net)
-if a.world > 1:
+if a.world > 1 and a.hook != "off":
     net = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=a.bucket_mb, gradient_as_bucket_view=True)
+    ranks.compress(net, a.hook)
 opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
 lossf = nn.CrossEntropyLoss()
 torch.manual_seed(1 + rank)
