@@ -1,6 +1,6 @@
 # Shortcuts; each target is one or two commands that you can also type. See CONTRIBUTING.md.
 
-.PHONY: build test race lint arm64 ascend bench bench-llama golden docs fuzz
+.PHONY: build test race lint arm64 ascend bench bench-llama bench-net golden docs fuzz
 
 build: ## bin/gotrain and bin/hcclrun
 	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
@@ -29,6 +29,9 @@ bench: ## compare gotrain with its peers on this machine; bench/README.md lists 
 
 bench-llama: ## the same for Llamas: training steps, and generation against memory bandwidth; takes hours
 	go run ./bench/compare -what llama,generate -shape stories15M,d512
+
+bench-net: ## all-reduces over TCP: loopback, and as root between network namespaces, also with a limit; BENCH_MARK_TCP names the bare program
+	go run ./bench/compare -what net -net lo,veth,10gbit,1gbit
 
 golden: ## rewrite golden files; look at the difference before committing it
 	go test ./recipes ./cmd/gotrain ./internal/notices ./npu/acl/lower -update

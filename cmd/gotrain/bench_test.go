@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -307,5 +308,21 @@ func TestBenchCompress(t *testing.T) {
 	}
 	if a, b := tolerance("f16", 4, 1000), tolerance("int8", 2, 1000); a > 4 || b > 32 {
 		t.Errorf("tolerances %g and %g let mistakes pass", a, b)
+	}
+}
+
+// Under a launcher each process is a rank, and --ranks only says so.
+func TestBenchUnderMpirun(t *testing.T) {
+	mpirun, err := exec.LookPath("mpirun")
+	if err != nil {
+		t.Skip("mpirun is not installed")
+	}
+	cmd := program(t)
+	cmd.Path = mpirun
+	cmd.Args = []string{"mpirun", "--oversubscribe", "-np", "2", os.Args[0], "bench", "reducescatter", "--max", "16K", "-n", "3", "--ranks", "5", "--json"}
+	cmd.Env = append(cmd.Env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), `"op":"reducescatter","world":2,`) != 2 || !strings.Contains(string(out), "2 ranks, set by openmpi; --ranks 5 is ignored") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
