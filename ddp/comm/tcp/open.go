@@ -219,7 +219,7 @@ func (c *Comm) settle(table []settings) {
 	members := c.control.Roster().Members
 	machine := members[c.jobs[c.rank]].Machine
 	var union [16]uint64
-	ranks := 0
+	ranks, mine := 0, 0
 	for r, t := range table {
 		if r == 0 {
 			c.link = link.Link{Latency: time.Duration(t.Latency), Bandwidth: t.Bandwidth, PerPeer: time.Duration(t.PerPeer), Reduce: t.Reduce}
@@ -229,6 +229,7 @@ func (c *Comm) settle(table []settings) {
 		c.link.Bandwidth = min(c.link.Bandwidth, t.Bandwidth)
 		c.link.Reduce = max(c.link.Reduce, t.Reduce)
 		if members[c.jobs[r]].Machine == machine {
+			mine++
 			for i, w := range t.Processors {
 				union[i] |= w
 			}
@@ -243,7 +244,7 @@ func (c *Comm) settle(table []settings) {
 	for _, w := range union {
 		n += bits.OnesCount64(w)
 	}
-	c.crowded, c.look = ranks > n, lookFor
+	c.crowded, c.look = crowded(ranks, mine, n, processorsHere()), lookFor
 	switch {
 	case c.cfg.Look < 0:
 		c.crowded = true
@@ -254,4 +255,13 @@ func (c *Comm) settle(table []settings) {
 		c.crossover = c.link.Crossover(c.cfg.Topology, c.size)
 		c.small, c.large = c.link.Choose(c.cfg.Topology, c.size, 0), c.link.Choose(c.cfg.Topology, c.size, math.MaxInt64)
 	}
+}
+
+// crowded reports whether ranks of this machine share processors. Of those that are in the group it is known which processors they have. If these are not
+// all of the machine, ranks are bound, and those of other groups have processors of their own.
+func crowded(ranks, inGroup, processors, machine int) bool {
+	if inGroup < ranks && processors < machine {
+		return inGroup > processors
+	}
+	return ranks > processors
 }

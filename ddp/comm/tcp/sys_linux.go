@@ -227,3 +227,12 @@ func processors() (set [16]uint64) {
 	}
 	return set
 }
+
+// processorsHere is the number of those that the machine, or the container, has: the first process is not bound to some of them.
+func processorsHere() int {
+	var s unix.CPUSet
+	if unix.SchedGetaffinity(1, &s) != nil {
+		return 0
+	}
+	return s.Count()
+}

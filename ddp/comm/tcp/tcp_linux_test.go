@@ -541,3 +541,25 @@ func TestAddress(t *testing.T) {
 	_ = reduce.Impl()
 	runtime.KeepAlive(b)
 }
+
+func TestCrowded(t *testing.T) {
+	for _, c := range []struct {
+		ranks, inGroup, processors, machine int
+		want                                bool
+		what                                string
+	}{
+		{2, 2, 2, 2, false, "a processor for each"},
+		{4, 4, 2, 2, true, "four ranks on two processors"},
+		{2, 2, 1, 8, true, "two ranks bound to one"},
+		{8, 1, 4, 32, false, "a rail of eight bound ranks"},
+		{8, 1, 2, 2, true, "a rail of eight ranks that are not bound"},
+		{8, 1, 32, 32, false, "the same on a large machine"},
+	} {
+		if crowded(c.ranks, c.inGroup, c.processors, c.machine) != c.want {
+			t.Error(c.what)
+		}
+	}
+	if n := processorsHere(); n < 1 {
+		t.Errorf("%d processors", n)
+	}
+}
