@@ -47,7 +47,7 @@ func TestCompressedLoss(t *testing.T) {
 			opts, plain = append(opts, c.more), append(plain, c.more)
 		}
 		want := runRanks(t, 2, func(int) []Option { return plain })
-		got := runRanks(t, 2, func(int) []Option { return opts })
+		got := runRanks(t, 2, func(int) []Option { return slices.Clone(opts) })
 		differs := false
 		for i := range want {
 			if d := math.Abs(got[i] - want[i]); !(d <= c.bound) {
@@ -101,7 +101,7 @@ func TestKilledAndResumedWithResiduals(t *testing.T) {
 	if errs[0] == nil || errs[1] == nil || len(first.v) > 7 {
 		t.Fatalf("nobody was killed: %v, %d steps", errs, len(first.v))
 	}
-	if rest := runRanks(t, 2, func(int) []Option { return opts }); !slices.Equal(rest, want[4:]) {
+	if rest := runRanks(t, 2, func(int) []Option { return slices.Clone(opts) }); !slices.Equal(rest, want[4:]) {
 		t.Errorf("after the checkpoint of step 4: %v\nwant %v", rest, want[4:])
 	}
 }
