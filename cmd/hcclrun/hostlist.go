@@ -5,6 +5,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/ddp/launch/hosts"
+	"github.com/gotrain/gotrain/ddp/launch/remote"
 )
 
 // list returns the hosts of the job; many is false if its ranks are started on this host only.
@@ -26,6 +27,11 @@ func (r *runner) list(ctx context.Context) (l hosts.List, many bool, err error) 
 		}
 		if l, many, err = hosts.Default(ctx, r.lookup); !many {
 			return l, false, err
+		}
+		// A scheduler's number of tasks says nothing of devices: -n may ask for more.
+		r.spread = r.spread || l.Scheduler
+		if len(l.Hosts) == 1 && r.ranks > 0 && remote.Own(ctx, l.Hosts[0].Name, !l.Scheduler) {
+			return l, false, nil
 		}
 	}
 	if err == nil {

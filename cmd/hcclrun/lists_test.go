@@ -24,6 +24,10 @@ func TestLists(t *testing.T) {
 {"server_id":"n2","device":[{"device_id":"0","device_ip":"1.1.1.3","rank_id":"2"}]}]}`)
 	// srun --nodes=1 … --nodelist HOST COMMAND…
 	write("srun", "#!/bin/sh\nfor a; do shift; [ \"$a\" = --nodelist ] && break; done\nhost=$1; shift\nexec \"$@\"\n")
+	self, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	const who = `echo "$GOTRAIN_NODE_RANK:$GOTRAIN_RANK/$GOTRAIN_WORLD_SIZE=$ASCEND_RT_VISIBLE_DEVICES;"`
 	for _, c := range []struct {
 		name string
@@ -43,6 +47,9 @@ func TestLists(t *testing.T) {
 		{"MPI operator", []string{"OMPI_MCA_orte_default_hostfile=" + file, "OMPI_MCA_plm_rsh_agent=" + rsh}, nil, "0:0/3=; 1:2/3=;", 0},
 		{"Slurm", []string{"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=1(x2)", "PATH=" + dir + ":" + os.Getenv("PATH")}, nil,
 			"0:0/2=; 1:1/2=;", 0},
+		{"Slurm, more ranks than tasks", []string{"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=1(x2)",
+			"PATH=" + dir + ":" + os.Getenv("PATH")}, []string{"-n", "4"}, "0:1/4=; 1:3/4=;", 0},
+		{"Slurm, this host", []string{"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=" + self, "SLURM_TASKS_PER_NODE=1"}, []string{"-n", "3"}, "0:0/3=; 0:2/3=;", 0},
 		{"these flags mean this host", []string{"RANK_TABLE_FILE=" + table}, []string{"--nproc_per_node", "2"}, "0:0/2=; 0:1/2=;", 0},
 		{"too many", nil, []string{"--rsh", rsh, "--hostfile", file, "-n", "4"}, "4 ranks, but the hosts of " + file + " have 3 slots", 64},
 		{"unknown host", nil, []string{"--rsh", rsh, "--hostfile", file, "--include", "n7"}, "this host is not among those", 64},
