@@ -29,17 +29,28 @@ func (p *printer) print(stderr bool, lines []byte) {
 	if p.files[i] != nil {
 		p.files[i].Write(lines)
 	}
-	var tagged []byte
-	for line := range bytes.Lines(lines) {
+	for line := range bytes.Lines(lastLines(lines, tailLines)) {
 		p.tail.add(bytes.TrimSuffix(line, []byte("\n")))
-		if p.prefix != "" {
-			tagged = append(append(tagged, p.prefix...), line...)
-		}
 	}
 	if p.prefix != "" {
+		tagged := make([]byte, 0, len(lines)+len(lines)/2)
+		for line := range bytes.Lines(lines) {
+			tagged = append(append(tagged, p.prefix...), line...)
+		}
 		lines = tagged
 	}
 	p.console.lines(to, lines)
+}
+
+// lastLines is the end of a text, with at most n lines.
+func lastLines(text []byte, n int) []byte {
+	at := len(text)
+	for range n + 1 { // the text ends with a newline
+		if at = bytes.LastIndexByte(text[:at], '\n'); at < 0 {
+			return text
+		}
+	}
+	return text[at+1:]
 }
 
 // log opens the files of a rank below dir: rank.N/stdout and rank.N/stderr. A restart appends to them.
