@@ -322,7 +322,8 @@ func TestBenchUnderMpirun(t *testing.T) {
 	cmd.Args = []string{"mpirun", "--oversubscribe", "-np", "2", os.Args[0], "bench", "reducescatter", "--max", "16K", "-n", "3", "--ranks", "5", "--json"}
 	cmd.Env = append(cmd.Env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil || strings.Count(string(out), `"op":"reducescatter","world":2,`) != 2 || !strings.Contains(string(out), "2 ranks, set by openmpi; --ranks 5 is ignored") {
+	rows := strings.Count(string(out), `"op":"reducescatter","world":2,`)
+	if err != nil || rows != 2 || !strings.Contains(string(out), "2 ranks, set by openmpi; --ranks 5 is ignored") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
