@@ -18,7 +18,14 @@ const (
 	Min
 )
 
-func (o Op) String() string { return [...]string{"sum", "max", "min"}[o] }
+var ops = [...]string{"sum", "max", "min"}
+
+func (o Op) String() string {
+	if int(o) < len(ops) {
+		return ops[o]
+	}
+	return fmt.Sprintf("op(%d)", uint8(o)) // of another rank's call, which may be anything
+}
 
 // Mem is a span of memory that takes part in a collective: Elems elements of type DType at Ptr.
 type Mem struct {
