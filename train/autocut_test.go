@@ -31,8 +31,8 @@ func (w wired) Network() link.Cluster {
 }
 
 // over runs ranks on a link; each rank may have another opinion of it.
-func over(t *testing.T, ranks int, links func(rank int) link.Link, opts func(rank int) []Option, stop int) (starts []telemetry.RunStart, steps losses, trs []*Trainer,
-	errs []error) {
+func over(t *testing.T, ranks int, links func(rank int) link.Link, opts func(rank int) []Option, stop int) (
+	starts []telemetry.RunStart, steps losses, trs []*Trainer, errs []error) {
 	t.Helper()
 	comms, err := shm.NewLocal(ranks)
 	if err != nil {

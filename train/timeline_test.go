@@ -117,7 +117,8 @@ func TestPredict(t *testing.T) {
 	if _, err := tr.Predict(sum, n); err == nil {
 		t.Error("int3 is a codec")
 	}
-	if one, err := tr.Predict(sum, Network{Cluster: link.Cluster{Ranks: 1, Hosts: 1}}); err != nil || one.Efficiency != 1 || !strings.Contains(one.Advice(), "one rank") {
+	if one, err := tr.Predict(sum, Network{Cluster: link.Cluster{Ranks: 1, Hosts: 1}}); err != nil || one.Efficiency != 1 ||
+		!strings.Contains(one.Advice(), "one rank") {
 		t.Errorf("%+v %v", one, err)
 	}
 }
