@@ -11,15 +11,6 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// tell sends a short text from rank 0 to all ranks.
-func (t *Trainer) tell(ctx context.Context, text string) (string, error) {
-	if len(text) > telling {
-		return "", fmt.Errorf("train: %q is too long to send to the other ranks", text)
-	}
-	_, text, err := t.broadcast(ctx, 0, 0, text)
-	return text, err
-}
-
 // reason sends one rank's error, with its exit code, to all ranks. On that rank, mine is the error.
 func (t *Trainer) reason(ctx context.Context, rank int, mine error) (error, error) {
 	text := ""

@@ -133,7 +133,8 @@ func (h *hostRuns) race(n network, s setting) error {
 // print shows the medians of a setting.
 func (h *hostRuns) print(n network, s setting, single float64, field []trainer, runs map[string][]fared) {
 	w := tabwriter.NewWriter(h.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s, %d hosts at %s\tstep ms\texposed ms\tideal wire\tplan: step\tplan: exposed\tof measured\tspeed of one rank\tothers\t\n", s.label(), s.World, n.name)
+	fmt.Fprintf(w, "%s, %d hosts at %s\tstep ms\texposed ms\tideal wire\tplan: step\tplan: exposed\tof measured\tspeed of one rank\tothers\t\n",
+		s.label(), s.World, n.name)
 	for _, c := range field {
 		rs := runs[c.name]
 		if len(rs) == 0 {
@@ -158,7 +159,8 @@ func (h *hostRuns) print(n network, s setting, single float64, field []trainer, 
 			known(ratio, "%.0f %%"), 100*single/step, pick(func(r fared) float64 { return r.disturbed }))
 	}
 	w.Flush()
-	fmt.Fprintf(h.out, "medians of %d rounds; one rank alone takes %.1f ms a step; exposed of PyTorch: its step less that of ranks that do not reduce\n", h.o.rounds, single)
+	fmt.Fprintf(h.out, "medians of %d rounds; one rank alone takes %.1f ms a step; exposed of PyTorch: its step less that of ranks that do not reduce\n",
+		h.o.rounds, single)
 }
 
 // single is the step of gotrain with one rank on this machine.

@@ -81,7 +81,8 @@ func (j *hostsJob) start(dir string, sets ...string) (ranks []*exec.Cmd, says []
 			cmd.Path = ip
 		}
 		cmd.Env = append(cmd.Env, fmt.Sprintf("GOTRAIN_RANK=%d", r), fmt.Sprintf("GOTRAIN_WORLD_SIZE=%d", len(j.nodeOf)),
-			fmt.Sprintf("GOTRAIN_LOCAL_RANK=%d", local[n]), fmt.Sprintf("GOTRAIN_LOCAL_WORLD_SIZE=%d", size[n]), fmt.Sprintf("GOTRAIN_NODE_RANK=%d", n), fmt.Sprintf("GOTRAIN_NODES=%d", nodes),
+			fmt.Sprintf("GOTRAIN_LOCAL_RANK=%d", local[n]), fmt.Sprintf("GOTRAIN_LOCAL_WORLD_SIZE=%d", size[n]), fmt.Sprintf("GOTRAIN_NODE_RANK=%d", n),
+			fmt.Sprintf("GOTRAIN_NODES=%d", nodes),
 			"GOTRAIN_JOB_ID=hosts-test", "GOTRAIN_MASTER_ADDR="+j.addr, fmt.Sprintf("GOTRAIN_MASTER_PORT=%d", port),
 			"GOTRAIN_JOB_TOKEN=0123456789abcdef0123456789abcdef")
 		local[n]++
