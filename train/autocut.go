@@ -11,6 +11,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm/link"
 	"github.com/gotrain/gotrain/ddp/simulate"
 	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/telemetry"
 )
 
 // buckets is how Config.BucketAuto cut the gradients. Rank 0 decides, and all take it.
@@ -138,30 +139,30 @@ func (t *Trainer) cluster() (link.Cluster, error) {
 	return c, c.Valid()
 }
 
-// forecast predicts a step on the network of this job; "" if there is none, or too little is known.
-func (t *Trainer) forecast() string {
+// forecast predicts a step on the network of this job, and what compression would change; nothing if there is no network, or too little is known.
+func (t *Trainer) forecast() (facts []telemetry.Fact) {
 	if t.comm.Size() == 1 || t.network() == nil {
-		return ""
+		return nil
 	}
 	cl, err := t.cluster()
 	if err != nil || cl.Hosts == 1 {
-		return ""
+		return nil
 	}
 	s, _, err := t.simulated(t.eng.Plan(), Network{Cluster: cl})
 	if err != nil {
-		return ""
+		return nil
 	}
 	p := Prediction{Ranks: cl.Ranks, Hosts: cl.Hosts}
 	if s.Codec, err = t.coding(); err != nil {
-		return ""
+		return nil
 	}
 	if p.Result, err = simulate.Run(s); err != nil {
-		return ""
+		return nil
 	}
 	p.Efficiency = p.Result.Efficiency()
-	out := cl.Says() + "; predicted: " + p.Sentence()
+	facts = append(facts, telemetry.Fact{Key: "predicted", Value: p.Sentence()})
 	if s.Codec.Name == "" && p.compare(s, p.Result) == nil {
-		out += "; compression: " + p.Advice()
+		facts = append(facts, telemetry.Fact{Key: "compression", Value: p.Advice()})
 	}
-	return out
+	return facts
 }

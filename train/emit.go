@@ -68,9 +68,7 @@ func (t *Trainer) emitStart() {
 		{Key: "memory", Value: amount.Bytes(t.planned()) + " planned"},
 		{Key: "started in", Value: time.Since(t.began).Round(time.Millisecond).String()},
 	}
-	if f := t.forecast(); f != "" {
-		facts = append(facts, telemetry.Fact{Key: "network", Value: f})
-	}
+	facts = append(facts, t.forecast()...)
 	t.emit(telemetry.RunStart{
 		Name: t.cfg.Name, Version: Version(), Step: int64(t.step), Host: host, Recipe: t.cfg.RecipeText,
 		Identity: telemetry.Identity{Node: t.cfg.Node, Rank: t.comm.Rank(), World: t.comm.Size()},

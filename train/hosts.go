@@ -56,7 +56,7 @@ func (m *meeting) Close() error { return errors.Join(m.Communicator.Close(), m.g
 
 // The numbers of connections: groups of different purposes do not share them.
 const (
-	streamRails    = 0
+	streamPeers    = 0
 	streamMessages = 64
 )
 
@@ -148,8 +148,8 @@ func (h *hosts) open(ctx context.Context) (comm.Communicator, error) {
 	n := h.roster.Nodes()
 	switch {
 	case n > 1 && h.links.Transport == "shm":
-		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("the ranks are on %d hosts, and the transport is shm: %s\n"+
-			"hint: leave the transport to auto", n, h.where()))
+		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("the transport shm needs all ranks on one host, but they are on %d: %s\n"+
+			"hint: set comm.transport to auto", n, h.where()))
 	case h.links.Transport == "tcp", n == h.id.World:
 		return h.flat(ctx)
 	case n == 1:
@@ -189,7 +189,7 @@ func (h *hosts) shared(ctx context.Context) (comm.Communicator, error) {
 		return nil, err
 	}
 	if h.id.Rank == 0 {
-		slog.Info("all ranks are on one machine and share its memory", "ranks", h.id.World, "met by", h.place.How)
+		slog.Info(fmt.Sprintf("%d ranks on 1 host share memory; they met through %s", h.id.World, h.place.How))
 	}
 	return h.meeting(c), nil
 }
@@ -238,7 +238,7 @@ func (h *hosts) inner(ctx context.Context) (comm.Communicator, error) {
 	name := strings.NewReplacer("/", "_", "\x00", "_").Replace(h.roster.Job)
 	c, err := shm.Join(ctx, shm.Config{Job: fmt.Sprintf("node%d-%d-%.80s", me.Node, h.roster.Generation, name), Rank: me.LocalRank, Size: len(ranks)})
 	if err != nil {
-		return nil, fmt.Errorf("%s, which meets %s: %w", h.roster.Name(h.id.Rank), meet.Ranks(ranks), err)
+		return nil, fmt.Errorf("%s cannot share memory with %s: %w", h.roster.Name(h.id.Rank), meet.Ranks(ranks), err)
 	}
 	h.opened = append(h.opened, c.Close)
 	return c, nil
@@ -269,7 +269,7 @@ func (h *hosts) levels(ctx context.Context) (comm.Communicator, error) {
 	}
 	// The first rail measures the link, undisturbed by the others, which take over what rank 0 found.
 	leads := h.roster.Members[h.id.Rank].LocalRank == 0
-	t.Ranks, t.Stream = rail, streamRails
+	t.Ranks, t.Stream = rail, streamPeers
 	var found link.Link
 	if leads {
 		c, err := connect("connecting the first ranks of all hosts", t)
@@ -283,7 +283,7 @@ func (h *hosts) levels(ctx context.Context) (comm.Communicator, error) {
 	}
 	t.Link = &h.link
 	if rail != nil && !leads {
-		if cfg.Outer, err = connect("connecting the rail", t); err != nil {
+		if cfg.Outer, err = connect("connecting the ranks with the same local rank", t); err != nil {
 			return nil, err
 		}
 	}

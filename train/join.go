@@ -75,7 +75,7 @@ func MeetBy(ctx context.Context, id launch.Identity, l Links) (comm.Communicator
 		return nil, nil
 	case id.Nodes != 1 && l.Transport == "shm":
 		return nil, launch.WithCode(launch.ExitUnavailable, fmt.Errorf("%s: these ranks cannot share memory, which the transport shm needs\n"+
-			"hint: leave the transport to auto, or start all ranks on one machine", id))
+			"hint: set comm.transport to auto, or start all ranks on one machine", id))
 	case id.Nodes != 1 || l.Transport == "tcp":
 		return meetHosts(ctx, id, l, os.LookupEnv)
 	}

@@ -15,7 +15,7 @@ import (
 type Network struct {
 	Cluster  link.Cluster
 	Compress string             // the codec of the run: "none", "f16", "bf16", "int8"
-	Measured *telemetry.Kernels // times of a run; nil: the plan's model of costs
+	Measured *telemetry.Kernels // times of a run; nil: estimated from the peak of the device
 }
 
 // Prediction is a step on a network.
@@ -161,7 +161,7 @@ func (t *Trainer) simulated(plan *bucket.Plan, n Network) (s simulate.Step, sour
 	if s.Compute, err = t.timeline(); err != nil && k == nil {
 		return s, "", err
 	}
-	source = "the plan's model of costs"
+	source = "estimated from the peak of the device"
 	if k == nil {
 		return s, source, nil
 	}
@@ -172,8 +172,8 @@ func (t *Trainer) simulated(plan *bucket.Plan, n Network) (s simulate.Step, sour
 		}
 	}
 	if k.Batch != 0 && (k.Batch != t.cfg.Batch || k.Accumulate != t.cfg.Accumulate) {
-		return s, "", fmt.Errorf("the run had batches of %d x %d a rank, this plan has %d x %d\nhint: plan the batch that was measured, with --set train.batch=%d",
-			k.Batch, k.Accumulate, t.cfg.Batch, t.cfg.Accumulate, k.Batch)
+		return s, "", fmt.Errorf("the measured run had batches of %d x %d a rank, this plan has %d x %d\nhint: plan the batch that was measured, with --set train.batch_per_rank=%d --set train.accumulate_steps=%d",
+			k.Batch, k.Accumulate, t.cfg.Batch, t.cfg.Accumulate, k.Batch, k.Accumulate)
 	}
 	names := make([]string, len(plan.Params))
 	gradients := int64(0)
@@ -217,7 +217,7 @@ func (p *Prediction) Advice() string {
 	case best.Saves < plain/100 && p.Hosts == 1:
 		return "of no use: the ranks share one machine"
 	case best.Saves < plain/100:
-		return fmt.Sprintf("of no use on this network: at best %v of a step of %v", simulate.Round(max(0, best.Saves)), simulate.Round(plain))
+		return fmt.Sprintf("of no use on this network: it saves at most %v of a step of %v", simulate.Round(max(0, best.Saves)), simulate.Round(plain))
 	}
 	return fmt.Sprintf("comm.compress = %q saves %v of a step of %v", best.Codec, simulate.Round(best.Saves), simulate.Round(plain))
 }

@@ -108,7 +108,7 @@ func TestTwoHostsUnderEveryConvention(t *testing.T) {
 		wg.Wait()
 		text := strings.Join(texts, "")
 		m := regexp.MustCompile(`\[Node 0, Rank 0/4\] Step 4/4: loss=(\S+)`).FindStringSubmatch(text)
-		if m == nil || !strings.Contains(text, "4 ranks on 2 hosts: ") || strings.Count(text, "(<nil>)") != len(all) {
+		if m == nil || !strings.Contains(text, "4 ranks on 2 hosts, ") || strings.Count(text, "(<nil>)") != len(all) {
 			t.Errorf("%s:\n%s", name, tail(text))
 			continue
 		}

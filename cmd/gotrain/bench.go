@@ -193,7 +193,11 @@ func (w *watched) Write(p []byte) (int, error) {
 func (a *app) benchRank(ctx context.Context, f *benchFlags, cfg perf.Config, id launch.Identity) error {
 	who := telemetry.Identity{Node: max(0, id.NodeRank), Rank: id.Rank, World: id.World}
 	term := telemetry.NewTerminal(a.rawErr, 0, false) // the standard output is for the result
-	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{Level: a.level.least(), NoPrefix: id.Source == launch.SourceGotrain})))
+	level := a.level.least()
+	if level == slog.LevelInfo { // the head of the table says where the ranks are and how they are connected
+		level = slog.LevelWarn
+	}
+	slog.SetDefault(slog.New(telemetry.NewHandler(term, who, telemetry.LogOptions{Level: level, NoPrefix: id.Source == launch.SourceGotrain})))
 	never := func() bool { return false }
 	err := untilStopped(ctx, id, never, func(ctx context.Context, running func(stoppable)) error {
 		c, err := train.MeetBy(ctx, id, f.links())

@@ -148,7 +148,7 @@ func TestHostsTrainLikeOneMachine(t *testing.T) {
 		if weights(t, dir) != weights(t, one) {
 			t.Errorf("%d hosts train to other weights than %d ranks of one machine", n, n)
 		}
-		if want := fmt.Sprintf("%d ranks on %d hosts: ", n, n); !strings.Contains(says, want) || !strings.Contains(says, "between ranks: exchange below ") {
+		if want := fmt.Sprintf("%d ranks on %d hosts, ", n, n); !strings.Contains(says, want) || !strings.Contains(says, "topology auto: exchange below ") {
 			t.Errorf("no %q in\n%s", want, says)
 		}
 	}
@@ -160,7 +160,7 @@ func TestHostsTrainLikeOneMachine(t *testing.T) {
 		if weights(t, first) != weights(t, second) {
 			t.Errorf("%v: two runs differ", nodeOf)
 		}
-		if !strings.Contains(says, "4 ranks on 2 hosts: ") || !strings.Contains(says, "shared memory") {
+		if !strings.Contains(says, "4 ranks on 2 hosts, ") || !strings.Contains(says, "shared memory") {
 			t.Errorf("%v:\n%s", nodeOf, says)
 		}
 	}

@@ -22,7 +22,7 @@ func TestPlanForANetwork(t *testing.T) {
 	}
 	for _, want := range []string{"4 on 2 machines", "2 ranks a host reduce in shared memory",
 		"between 2 hosts exchange below", "exposed communication",
-		"the plan's model of costs",
+		"estimated from the peak of the device",
 		"comm.compress = \"", "int8 ", "bucket_mb = "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in:\n%s", want, out)

@@ -40,7 +40,7 @@ func share(r *recipes.Recipe, rank Rank, root string) (sharing, error) {
 	}
 	if rank.Rank == 0 && rank.LocalWorld != rank.World {
 		if same {
-			slog.Info("all machines read the same data folder", "folder", root)
+			slog.Info("all hosts read the same data folder", "folder", root)
 		} else {
 			slog.Info("each machine reads its own copy of the data; the copies must be equal, and are compared", "folder", root)
 		}

@@ -225,13 +225,21 @@ func (p *Preflight) devices(i int, f *Facts) cell {
 	}
 	switch {
 	case f.Devices == 0:
-		return cell{text: fmt.Sprintf("%d cores, %d ranks", f.Cores, slots)}
+		return cell{text: counted(f.Cores, "core") + ", " + counted(slots, "rank")}
 	case slots > f.Devices:
 		return cell{fmt.Sprintf("%d < %d", f.Devices, slots), fmt.Sprintf("it has %d NPUs, and the list says %d slots", f.Devices, slots),
 			"give the host fewer slots"}
 	default:
-		return cell{text: fmt.Sprintf("%d NPUs, %d ranks", f.Devices, slots)}
+		return cell{text: counted(f.Devices, "NPU") + ", " + counted(slots, "rank")}
 	}
+}
+
+// counted writes a number of things: "1 rank", "2 ranks".
+func counted(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return fmt.Sprintf("%d %s", n, word)
 }
 
 // network checks the way to the first host.
