@@ -213,6 +213,9 @@ func (s *stream) stepSync(w *syncer) error {
 	until := s.issued
 	t.waits = append(t.waits, wait{
 		poll: func() (bool, error) {
+			if t.alive() != nil { // the end of waiting is not that of the work: cut tells
+				return false, nil
+			}
 			ok, err := s.passed(&m)
 			if !ok {
 				return false, nil
@@ -224,7 +227,7 @@ func (s *stream) stepSync(w *syncer) error {
 			if err != nil {
 				s.failed(err)
 			}
-			if s.issued == until {
+			if s.issued == until && t.alive() == nil {
 				s.dirty = false
 			}
 			w.finish(s)

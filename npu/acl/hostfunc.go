@@ -35,11 +35,11 @@ func (s *stream) stepFunc(c *command) (verdict, error) {
 		}
 		if s.dirty {
 			s.collect()
-			s.dirty = false
 		}
-		if s.pending() != nil || s.skip.Get() {
+		if s.pending() != nil || s.skip.Get() || s.dev.thread.alive() != nil { // of a dead device nothing says what has run
 			return finished, nil
 		}
+		s.dirty = false
 		c.stage = started
 		r := &running{}
 		s.running = r

@@ -80,3 +80,30 @@ func TestMemoryAfterAnAbort(t *testing.T) {
 	}
 	must(t, host.Free(), mem.Free(), d.Close()) // the fake tells if the copy is not over
 }
+
+// A Sync that an abort ends early tells nothing of what its stream still does.
+func TestMemoryAfterAnAbortedSync(t *testing.T) {
+	fake := acltest.Use(t)
+	fake.Set("DELAY", "memcpy:100")
+	d, err := Open(npu.Options{})
+	must(t, err)
+	s, err := d.NewStream("busy")
+	must(t, err)
+	broken, err := d.NewStream("broken")
+	must(t, err)
+	host, err := d.AllocHost(512)
+	must(t, err)
+	mem, err := d.Alloc(512)
+	must(t, err, s.CopyIn(npu.Ptr{Buf: mem}, host.Host()))
+	synced := make(chan error, 1)
+	go func() { synced <- s.Sync(t.Context()) }()
+	for waits := false; !waits; { // a thread that is asked only now and then looks for the end of the copy later
+		must(t, d.thread.do(t.Context(), func() error { waits = len(d.thread.waits) > 0; return nil }))
+	}
+	cause := errors.New("a collective hangs")
+	must(t, Abort(d, broken, cause))
+	if err := <-synced; !errors.Is(err, cause) {
+		t.Errorf("the sync ends with %v", err)
+	}
+	must(t, host.Free(), mem.Free(), d.Close()) // the fake tells if the copy is not over
+}

@@ -158,7 +158,7 @@ func (s *stream) stepOut(c *command) (verdict, error) {
 		return waiting, nil
 	}
 	defer g.ring.give(c.slot)
-	if err != nil || s.pending() != nil {
+	if err != nil || s.pending() != nil || s.dev.thread.alive() != nil { // the bytes may not be there
 		return finished, err
 	}
 	copy(c.host[c.at:c.at+n], g.mem[c.slotAt:])

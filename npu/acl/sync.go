@@ -23,9 +23,13 @@ func (w *syncer) finish(s *stream) {
 		return // the error stays pending
 	}
 	w.gone = true
+	dead := s.dev.thread.alive()
 	s.mu.Lock()
 	err := s.err
-	s.err = s.dev.thread.alive() // which is never cleared
+	if err == nil { // a device that died a moment ago has not told its streams yet
+		err = dead
+	}
+	s.err = dead // which is never cleared
 	s.mu.Unlock()
 	w.done <- err
 }
