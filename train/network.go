@@ -172,8 +172,8 @@ func (t *Trainer) simulated(plan *bucket.Plan, n Network) (s simulate.Step, sour
 		}
 	}
 	if k.Batch != 0 && (k.Batch != t.cfg.Batch || k.Accumulate != t.cfg.Accumulate) {
-		return s, "", fmt.Errorf("the measured run had batches of %d x %d a rank, this plan has %d x %d\nhint: plan the batch that was measured, with --set train.batch_per_rank=%d --set train.accumulate_steps=%d",
-			k.Batch, k.Accumulate, t.cfg.Batch, t.cfg.Accumulate, k.Batch, k.Accumulate)
+		return s, "", fmt.Errorf("the measured run had batches of %d x %d a rank, this plan has %d x %d\nhint: plan the batch that was measured, with "+
+			"--set train.batch_per_rank=%d --set train.accumulate_steps=%d", k.Batch, k.Accumulate, t.cfg.Batch, t.cfg.Accumulate, k.Batch, k.Accumulate)
 	}
 	names := make([]string, len(plan.Params))
 	gradients := int64(0)
