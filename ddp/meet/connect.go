@@ -108,7 +108,7 @@ func (c *connecting) run(ctx context.Context) error {
 		if r <= c.g.cfg.Rank {
 			continue
 		}
-		if c.conns[i] = c.g.data.take(ctx, spot{c.stream, r}, c.g.cfg.Timeouts.Handshake); c.conns[i] == nil {
+		if c.conns[i] = c.g.data.take(ctx, connKey{c.stream, r}, c.g.cfg.Timeouts.Handshake); c.conns[i] == nil {
 			if err := c.g.Err(); err != nil {
 				return err
 			}

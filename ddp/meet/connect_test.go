@@ -100,7 +100,7 @@ func TestLaterConnectionCounts(t *testing.T) {
 	y := groups[0].data
 	var conns [3]*net.TCPConn
 	for i := range conns {
-		c, err := net.Dial("tcp", coordinator(groups[0]).String())
+		c, err := net.Dial("tcp", coordinatorAddr(groups[0]).String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestLaterConnectionCounts(t *testing.T) {
 	y.park(conns[0], &h, 1001)
 	y.park(conns[2], &h, 1003)
 	y.park(conns[1], &h, 1002)
-	got := y.take(t.Context(), spot{5, 1}, time.Second)
+	got := y.take(t.Context(), connKey{5, 1}, time.Second)
 	if got != conns[2] || y.of[1] != 0 {
 		t.Errorf("%v, %v", got, y.of)
 	}

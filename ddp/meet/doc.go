@@ -13,11 +13,12 @@
 //
 // # Meeting
 //
-// The process of rank 0 has a coordinator, to which every rank has one control connection. A rank finds it at Place: at an address, or where rank 0 published
-// one. Names are resolved again at each attempt, all addresses are tried at a time, and attempts go on, with jittered pauses from 50 ms to 1 s, until
-// Timeouts.Start has passed. Every connection begins with a handshake in which both sides prove that they know the job's token; package wire has the bytes.
-// What comes in without a handshake is closed: at once if it speaks another protocol, else after Timeouts.Handshake. At most 64 connections may be unproved
-// at a time. Strangers are mentioned in the log once in ten seconds.
+// The process of rank 0 has a coordinator, to which every rank has one control connection. A rank finds it at Place: at an address, or
+// where rank 0 published one. Names are resolved again at each attempt, all addresses are tried at a time, and attempts go on, with
+// jittered pauses from 50 ms to 1 s, until Timeouts.Start has passed. Every connection begins with a handshake in which both sides prove
+// that they know the job's token; package wire has the bytes. What comes in without a handshake is closed: at once if it speaks another
+// protocol, else after Timeouts.Handshake. At most 64 connections may be in their handshake at a time. Strangers are mentioned in the log
+// once in ten seconds.
 //
 // A proved rank says who it is: host, process, version of the binary, device, machine, and the address of its listener for data. When all are there, the
 // coordinator checks that they fit (versions, devices, local ranks, addresses) and sends everybody the roster, or everybody the sentence why not. Until then

@@ -106,10 +106,10 @@ func TestWishes(t *testing.T) {
 			t.Errorf("%q %s from %s: %s, want %s", c.setting, c.env, c.route, got, c.want)
 		}
 	}
-	if got := published(5, 2, &wish{not: []string{"docker0"}}, list); got != "10.0.0.2:5,192.168.1.2:5,[fd00::2]:5" {
+	if got := published(5, 2, &interfaceFilter{not: []string{"docker0"}}, list); got != "10.0.0.2:5,192.168.1.2:5,[fd00::2]:5" {
 		t.Error(got)
 	}
-	if got := published(5, 1, &wish{}, list); got != "127.0.0.1:5" {
+	if got := published(5, 1, &interfaceFilter{}, list); got != "127.0.0.1:5" {
 		t.Error(got)
 	}
 	if len(nics()) == 0 {

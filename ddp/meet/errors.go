@@ -103,7 +103,7 @@ func ended(err error, limit time.Duration) string {
 	case is(syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		return fmt.Sprintf("no answer from its host for %v: the host or the network is down", limit)
 	case is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, io.ErrClosedPipe):
-		return "its process ended without a word (killed, crashed, or out of memory)"
+		return "its process ended without giving a reason (killed, crashed, or out of memory)"
 	}
 	return fmt.Sprintf("its control connection broke: %v", err)
 }

@@ -36,7 +36,7 @@ func (g *Group) gather(ctx context.Context, key, what, phase string, ranks []int
 	g.seq++
 	m := wire.Gather{Seq: g.seq, Key: fmt.Sprintf("%s %d", key, n), What: what, Ranks: ranks, Limit: uint64(limit.Milliseconds()), Mine: mine}
 	g.waits[g.seq] = c
-	g.line.send(wire.KindGather, m.Append(nil))
+	g.control.send(wire.KindGather, m.Append(nil))
 	g.mu.Unlock()
 	late := &LateError{phase, 0, nil, what, "look for the first error of the other ranks"}
 	t := time.NewTimer(limit + patient) // the coordinator watches the limit, and knows who is missing

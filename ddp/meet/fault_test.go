@@ -107,7 +107,7 @@ func TestLostRank(t *testing.T) {
 		for _, g := range others {
 			err := g.Report(rank, "end of stream")
 			var f *Fault
-			if !errors.As(err, &f) || f.Rank != rank || !strings.Contains(f.Reason, "its process ended without a word") {
+			if !errors.As(err, &f) || f.Rank != rank || !strings.Contains(f.Reason, "its process ended without giving a reason") {
 				t.Errorf("rank %d: %v", g.Rank(), err)
 			}
 		}
@@ -119,16 +119,16 @@ func TestLostRank(t *testing.T) {
 
 // lose closes what the kernel closes when a process ends.
 func lose(g *Group) {
-	if g.hall != nil {
-		g.hall.gate.listener.Close()
-		g.hall.mu.Lock()
-		for _, s := range g.hall.seats {
-			s.line.conn.Close()
+	if g.coordinator != nil {
+		g.coordinator.acceptor.listener.Close()
+		g.coordinator.mu.Lock()
+		for _, s := range g.coordinator.peers {
+			s.control.conn.Close()
 		}
-		g.hall.mu.Unlock()
+		g.coordinator.mu.Unlock()
 	}
-	g.data.gate.listener.Close()
-	g.line.conn.Close()
+	g.data.acceptor.listener.Close()
+	g.control.conn.Close()
 }
 
 // Ranks leave in order, rank 0 first, in the middle or last: nobody takes it for a failure, and rank 0 waits.

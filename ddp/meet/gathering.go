@@ -25,22 +25,22 @@ func (g *gathering) stop() {
 }
 
 // gather takes a rank's contribution; the last one answers all.
-func (h *hall) gather(s *seat, m *wire.Gather, now time.Time) {
+func (c *coordinator) gather(p *peer, m *wire.Gather, now time.Time) {
 	answer := func(a *wire.Gathered) {
 		a.Seq = m.Seq
-		s.line.send(wire.KindGathered, a.Append(nil))
+		p.control.send(wire.KindGathered, a.Append(nil))
 	}
-	r := s.join.Rank
+	r := p.join.Rank
 	at := slices.Index(m.Ranks, r)
-	if at < 0 || slices.ContainsFunc(m.Ranks, func(r int) bool { return r < 0 || r >= len(h.seats) }) {
+	if at < 0 || slices.ContainsFunc(m.Ranks, func(r int) bool { return r < 0 || r >= len(c.peers) }) {
 		answer(&wire.Gathered{Problem: fmt.Sprintf("%s: %v are not ranks with rank %d among them", m.What, m.Ranks, r)})
 		return
 	}
 	key := fmt.Sprint(m.Ranks, m.Key)
-	g := h.gathers[key]
+	g := c.gathers[key]
 	if g == nil {
 		g = &gathering{ranks: m.Ranks, what: m.What, by: r, came: make([]*wire.Gather, len(m.Ranks))}
-		h.gathers[key] = g
+		c.gathers[key] = g
 	}
 	if g.came[at] != nil {
 		answer(&wire.Gathered{Problem: fmt.Sprintf("%s: rank %d came twice", m.What, r)})
@@ -49,53 +49,53 @@ func (h *hall) gather(s *seat, m *wire.Gather, now time.Time) {
 	g.came[at] = m
 	last := !slices.Contains(g.came, nil)
 	if last {
-		delete(h.gathers, key)
+		delete(c.gathers, key)
 	}
 	switch {
 	case g.problem != "":
 		answer(&wire.Gathered{Problem: g.problem})
 	case m.What != g.what:
-		h.answer(g, &wire.Gathered{Problem: fmt.Sprintf("rank %d exchanges %q, rank %d %q", g.by, g.what, r, m.What)})
+		c.answer(g, &wire.Gathered{Problem: fmt.Sprintf("rank %d exchanges %q, rank %d %q", g.by, g.what, r, m.What)})
 	case !last:
 		limit := min(time.Duration(m.Limit)*time.Millisecond, 24*time.Hour)
-		g.timers = append(g.timers, time.AfterFunc(limit, func() { h.lateGather(key, g) }))
+		g.timers = append(g.timers, time.AfterFunc(limit, func() { c.lateGather(key, g) }))
 	default:
 		all := &wire.Gathered{}
-		for _, c := range g.came {
-			all.All = append(all.All, c.Mine)
+		for _, part := range g.came {
+			all.All = append(all.All, part.Mine)
 		}
-		h.answer(g, all)
+		c.answer(g, all)
 	}
 }
 
 // answer answers all that have come.
-func (h *hall) answer(g *gathering, a *wire.Gathered) {
+func (c *coordinator) answer(g *gathering, a *wire.Gathered) {
 	g.stop()
 	g.problem = a.Problem
-	for i, c := range g.came {
-		if s := h.seats[g.ranks[i]]; c != nil && !s.gone {
-			a.Seq = c.Seq
-			s.line.send(wire.KindGathered, a.Append(nil))
+	for i, part := range g.came {
+		if p := c.peers[g.ranks[i]]; part != nil && !p.gone {
+			a.Seq = part.Seq
+			p.control.send(wire.KindGathered, a.Append(nil))
 		}
 	}
 }
 
 // lateGather ends an exchange at the deadline of one of its ranks.
-func (h *hall) lateGather(key string, g *gathering) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.gathers[key] != g || g.problem != "" || h.ended {
+func (c *coordinator) lateGather(key string, g *gathering) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gathers[key] != g || g.problem != "" || c.ended {
 		return
 	}
 	a := &wire.Gathered{}
 	var came []int
-	for i, c := range g.came {
-		if c == nil {
+	for i, part := range g.came {
+		if part == nil {
 			a.Missing = append(a.Missing, g.ranks[i])
 		} else {
 			came = append(came, g.ranks[i])
 		}
 	}
-	h.answer(g, a)
-	g.problem = fmt.Sprintf("%s: too late: %s gave up waiting for %s", g.what, h.names(came), h.names(a.Missing))
+	c.answer(g, a)
+	g.problem = fmt.Sprintf("%s: too late: %s gave up waiting for %s", g.what, c.names(came), c.names(a.Missing))
 }

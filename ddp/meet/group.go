@@ -13,20 +13,20 @@ import (
 
 // Group is this rank's connection to the other ranks of the job. Its methods are safe for concurrent use.
 type Group struct {
-	cfg    *Config
-	token  []byte
-	hall   *hall  // rank 0
-	chosen string // why data connections use this address
-	data   *yard
-	line   *line
-	wg     sync.WaitGroup // reader and pulse
-	calls  atomic.Int64
-	beats  atomic.Uint64
-	kick   chan struct{} // a beat is due at once
+	cfg         *Config
+	token       []byte
+	coordinator *coordinator // rank 0
+	chosen      string       // why data connections use this address
+	data        *backlog
+	control     *controlConn
+	wg          sync.WaitGroup // reader and pulse
+	calls       atomic.Int64
+	beats       atomic.Uint64
+	kick        chan struct{} // a beat is due at once
 
 	ready chan struct{} // closed when the roster is here
 	down  chan struct{} // closed when the job has failed
-	bye   chan struct{} // closed when the line has ended
+	bye   chan struct{} // closed when the control connection has ended
 	stop  chan struct{} // closed by Close
 
 	mu       sync.Mutex
@@ -83,21 +83,21 @@ func (g *Group) fail(err error) {
 	}
 }
 
-// read takes what the coordinator sends until the line ends.
+// read takes what the coordinator sends until the connection ends.
 func (g *Group) read() {
 	defer close(g.bye)
 	for {
-		k, payload, err := g.line.receive()
+		k, payload, err := g.control.receive()
 		if err == nil {
 			err = g.heard(k, payload)
 		}
 		switch {
 		case err == errBye:
-			g.line.close()
+			g.control.close()
 			return
 		case err != nil:
 			g.fail(&Fault{0, g.host0(), ended(err, deadAfter*g.beat)}) // a first cause that came before stays
-			g.line.close()
+			g.control.close()
 			return
 		}
 	}
@@ -179,7 +179,7 @@ func (g *Group) heard(k wire.Kind, payload []byte) error {
 }
 
 // wind ends sending after a failure, so that the coordinator knows that its word has come.
-func (g *Group) wind() { g.line.flush(0) }
+func (g *Group) wind() { g.control.flush(0) }
 
 // begin takes the roster.
 func (g *Group) begin(payload []byte) error {
@@ -224,7 +224,7 @@ func (g *Group) Report(rank int, reason string) error {
 	}
 	g.mu.Lock()
 	if g.err == nil && !g.over {
-		g.line.send(wire.KindReport, (&wire.Fault{Rank: rank, Reason: reason}).Append(nil))
+		g.control.send(wire.KindReport, (&wire.Fault{Rank: rank, Reason: reason}).Append(nil))
 	}
 	g.mu.Unlock()
 	t := time.NewTimer(patient)
@@ -274,7 +274,7 @@ func (g *Group) Abort(reason error) {
 	g.mu.Lock()
 	idle := g.err != nil || g.over || g.closed
 	if !idle {
-		g.line.send(wire.KindReport, f.Append(nil))
+		g.control.send(wire.KindReport, f.Append(nil))
 	}
 	g.mu.Unlock()
 	if idle {
@@ -297,10 +297,10 @@ func (g *Group) Close() error {
 		g.mu.Lock()
 		ok := g.err == nil && !g.over
 		if ok {
-			g.line.send(wire.KindLeave, nil)
+			g.control.send(wire.KindLeave, nil)
 		}
 		g.mu.Unlock()
-		if ok && g.hall == nil {
+		if ok && g.coordinator == nil {
 			t := time.NewTimer(g.cfg.Timeouts.Handshake)
 			select {
 			case <-g.bye:
@@ -319,17 +319,17 @@ func (g *Group) quit() {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
-	if g.hall != nil {
-		if stayed := g.hall.end(); len(stayed) > 0 {
+	if g.coordinator != nil {
+		if stayed := g.coordinator.end(); len(stayed) > 0 {
 			g.cfg.Warn(fmt.Sprintf("rank 0 leaves the job after waiting %v for %s, which have not left", g.cfg.Timeouts.End, g.roster.Names(stayed)))
 		}
 	}
 	if g.data != nil {
 		g.data.close()
 	}
-	if g.line != nil {
-		g.line.flush(time.Second)
-		g.line.conn.Close()
+	if g.control != nil {
+		g.control.flush(time.Second)
+		g.control.conn.Close()
 	}
 	close(g.stop)
 	g.wg.Wait()

@@ -23,8 +23,8 @@ func (r *refusal) Error() string { return r.reason }
 // errForeign reports a server that accepts a client but cannot prove that it knows the token.
 var errForeign = errors.New("the server there cannot prove that it belongs to this job")
 
-// knock is the client's side of a handshake.
-func knock(conn net.Conn, h wire.Hello, token []byte, limit time.Duration) error {
+// authenticate is the client's side of a handshake.
+func authenticate(conn net.Conn, h wire.Hello, token []byte, limit time.Duration) error {
 	conn.SetDeadline(time.Now().Add(limit))
 	h.Version = wire.Version
 	rand.Read(h.Nonce[:]) // never fails
@@ -62,8 +62,8 @@ func knock(conn net.Conn, h wire.Hello, token []byte, limit time.Duration) error
 	return conn.SetDeadline(time.Time{})
 }
 
-// door is what a server knows of the job when a client knocks.
-type door struct {
+// authenticator is what a server knows of the job when a client connects.
+type authenticator struct {
 	job        string // as wire.JobName returns it
 	generation int
 	token      []byte
@@ -71,10 +71,10 @@ type door struct {
 }
 
 // errSilent reports a client that closed the connection before it said anything.
-var errSilent = errors.New("it closed the connection without a word")
+var errSilent = errors.New("it closed the connection before it sent anything")
 
 // answer is the server's side of a handshake. The caller has set a deadline. An error says why the client was refused.
-func (d *door) answer(conn net.Conn) (h wire.Hello, err error) {
+func (a *authenticator) answer(conn net.Conn) (h wire.Hello, err error) {
 	var buf [wire.HelloSize + wire.MaxJob]byte
 	n := 0
 	for n < wire.HelloSize { // a client that speaks something else is not waited for
@@ -107,8 +107,8 @@ func (d *door) answer(conn net.Conn) (h wire.Hello, err error) {
 	if _, err := io.ReadFull(conn, proof[:]); err != nil {
 		return h, err
 	}
-	v, reason := d.verdict(&h, wire.Proved(proof[:], d.token, hello, nonce[:]))
-	if _, err := conn.Write(wire.AppendAccept(nil, v, reason, d.token, hello, nonce[:])); err != nil {
+	v, reason := a.verdict(&h, wire.Proved(proof[:], a.token, hello, nonce[:]))
+	if _, err := conn.Write(wire.AppendAccept(nil, v, reason, a.token, hello, nonce[:])); err != nil {
 		return h, err
 	}
 	if v != wire.Accepted {
@@ -118,18 +118,18 @@ func (d *door) answer(conn net.Conn) (h wire.Hello, err error) {
 }
 
 // verdict decides on a client. What every client may know comes before the proof.
-func (d *door) verdict(h *wire.Hello, proved bool) (wire.Verdict, string) {
+func (a *authenticator) verdict(h *wire.Hello, proved bool) (wire.Verdict, string) {
 	switch {
 	case h.Version != wire.Version:
 		return wire.WrongVersion, fmt.Sprintf("rank %d speaks version %d of the protocol, this job version %d", h.Rank, h.Version, wire.Version)
-	case h.Job != d.job:
-		return wire.WrongJob, fmt.Sprintf("rank %d is of job %q, here is job %q", h.Rank, h.Job, d.job)
-	case int64(h.Generation) < int64(d.generation):
-		return wire.OldGeneration, fmt.Sprintf("generation %d is over: the job has been restarted, and is at generation %d", h.Generation, d.generation)
-	case int64(h.Generation) > int64(d.generation):
-		return wire.NewGeneration, fmt.Sprintf("generation %d has not begun: generation %d of the job still runs", h.Generation, d.generation)
+	case h.Job != a.job:
+		return wire.WrongJob, fmt.Sprintf("rank %d is of job %q, here is job %q", h.Rank, h.Job, a.job)
+	case int64(h.Generation) < int64(a.generation):
+		return wire.OldGeneration, fmt.Sprintf("generation %d is over: the job has been restarted, and is at generation %d", h.Generation, a.generation)
+	case int64(h.Generation) > int64(a.generation):
+		return wire.NewGeneration, fmt.Sprintf("generation %d has not begun: generation %d of the job still runs", h.Generation, a.generation)
 	case !proved:
-		return wire.WrongToken, fmt.Sprintf("rank %d has another token than job %q", h.Rank, d.job)
+		return wire.WrongToken, fmt.Sprintf("rank %d has another token than job %q", h.Rank, a.job)
 	}
-	return d.judge(h)
+	return a.judge(h)
 }

@@ -31,7 +31,7 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	if cfg.Rank == 0 {
 		err = g.host(start, &w)
 	} else {
-		err = g.visit(start, &w)
+		err = g.reachCoordinator(start, &w)
 	}
 	if err == nil {
 		err = g.await(ctx, begun)
@@ -102,7 +102,7 @@ func (c *Config) secret(found []byte) []byte {
 }
 
 // host makes rank 0's listeners and the coordinator.
-func (g *Group) host(ctx context.Context, w *wish) error {
+func (g *Group) host(ctx context.Context, w *interfaceFilter) error {
 	cfg := g.cfg
 	var list []endpoint
 	var err error
@@ -136,7 +136,7 @@ func (g *Group) host(ctx context.Context, w *wish) error {
 		}
 		ip, g.chosen = n.ip, fmt.Sprintf("%s, %s", n.name, w.how)
 	}
-	g.hall = newHall(cfg, cfg.every(), listener, token)
+	g.coordinator = newCoordinator(cfg, cfg.every(), listener, token)
 	if err := g.listen(ctx, ip, token); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (g *Group) host(ctx context.Context, w *wish) error {
 	if !zero.IsValid() {
 		zero = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	g.hall.sit(theirs, 0, zero)
+	g.coordinator.attach(theirs, 0, zero)
 	g.talk(ours, !ip.IsValid())
 	if cfg.Place.Addr == "" && cfg.Place.Publish != nil {
 		port := listener.Addr().(*net.TCPAddr).AddrPort().Port()
@@ -160,10 +160,10 @@ func (g *Group) host(ctx context.Context, w *wish) error {
 	return nil
 }
 
-// visit connects to the coordinator, and makes this rank's listener.
-func (g *Group) visit(ctx context.Context, w *wish) error {
+// reachCoordinator connects to the coordinator, and makes this rank's listener.
+func (g *Group) reachCoordinator(ctx context.Context, w *interfaceFilter) error {
 	cfg := g.cfg
-	c := &caller{cfg: cfg, hello: g.hello(wire.Control, 0, 0)}
+	c := &dialer{cfg: cfg, hello: g.hello(wire.Control, 0, 0)}
 	conn, err := c.find(ctx)
 	if err != nil {
 		return err
@@ -218,19 +218,19 @@ func (g *Group) listen(ctx context.Context, ip netip.Addr, token []byte) error {
 		return err
 	}
 	g.token = token
-	g.data = newYard(g.cfg, l, token)
+	g.data = newBacklog(g.cfg, l, token)
 	return nil
 }
 
 // talk begins to use the control connection: this rank says who it is, and from now on that it lives.
 func (g *Group) talk(conn net.Conn, atZero bool) {
 	cfg := g.cfg
-	addr := g.data.gate.listener.Addr().(*net.TCPAddr).AddrPort()
+	addr := g.data.acceptor.listener.Addr().(*net.TCPAddr).AddrPort()
 	j := wire.Join{Network: cfg.network, LocalWorld: cfg.LocalWorld, Nodes: cfg.Nodes, AtZero: atZero, Member: wire.Member{
 		Rank: cfg.Rank, Node: cfg.Node, LocalRank: cfg.LocalRank, Host: cfg.Host, Machine: cfg.Machine,
 		Addr: netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()), PID: os.Getpid(), Version: cfg.Version, Device: cfg.Device}}
-	g.line = newLine(conn)
-	g.line.send(wire.KindJoin, j.Append(nil))
+	g.control = newControlConn(conn)
+	g.control.send(wire.KindJoin, j.Append(nil))
 	g.wg.Go(g.read)
 	g.wg.Go(g.pulse)
 }

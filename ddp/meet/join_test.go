@@ -82,9 +82,9 @@ func TestMissingRanks(t *testing.T) {
 }
 
 func TestMissingSentence(t *testing.T) {
-	h := &hall{cfg: &Config{World: 16, LocalWorld: 4}, seats: make([]*seat, 16)}
-	h.seats[0] = &seat{}
-	h.seats[0].join.Host = "n1"
+	h := &coordinator{cfg: &Config{World: 16, LocalWorld: 4}, peers: make([]*peer, 16)}
+	h.peers[0] = &peer{}
+	h.peers[0].join.Host = "n1"
 	for want, per := range map[string]int{
 		"waiting for ranks 1–3 of host n1, ranks 4–7 of node 1, ranks 8–11 of node 2 and ranks 12–15 of node 3; 1 of 16 are here": 4,
 		"waiting for ranks 1–15; 1 of 16 are here": -1,
@@ -187,7 +187,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("rank %d: %s", g.Rank(), g.Address())
 		}
 	}
-	if p := coordinator(groups[0]).Port(); int(p) < lo || int(p) > lo+50 {
+	if p := coordinatorAddr(groups[0]).Port(); int(p) < lo || int(p) > lo+50 {
 		t.Errorf("the coordinator listens on port %d", p)
 	}
 	onAll(groups, func(g *Group) { talk(t, g, 1, all(3)) })

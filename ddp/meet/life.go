@@ -74,7 +74,7 @@ func (g *Group) pulse() {
 	g.mu.Lock()
 	beat := g.beat
 	g.mu.Unlock()
-	watch := newVigil(beat, 1, time.Now())
+	watch := newWatchdog(beat, 1, time.Now())
 	watch.heard(0, watch.looked)
 	watch.limit = max(watch.limit, unmet)
 	ready := g.ready
@@ -94,14 +94,14 @@ func (g *Group) pulse() {
 			beat = g.beat
 			g.mu.Unlock()
 			tick.Reset(beat)
-			watch = newVigil(beat, 1, time.Now())
+			watch = newWatchdog(beat, 1, time.Now())
 			watch.heard(0, watch.looked)
 			continue
 		case <-g.kick:
 		case <-tick.C:
 		}
 		b := g.mine()
-		g.line.sendLatest(wire.KindBeat, b.Append(nil))
+		g.control.sendLatest(wire.KindBeat, b.Append(nil))
 		g.mu.Lock()
 		at, silence := g.at, g.silence
 		g.mu.Unlock()
@@ -110,7 +110,7 @@ func (g *Group) pulse() {
 		}
 		if late := watch.look(time.Now()); len(late) > 0 && silence {
 			g.fail(&Fault{0, g.host0(), "no sign of life for " + watch.limit.String()})
-			g.line.conn.Close()
+			g.control.conn.Close()
 			return
 		}
 	}

@@ -59,7 +59,7 @@ func TestHeartbeatOfRankZero(t *testing.T) {
 	}
 }
 
-// A rank whose line is open but from which nothing comes is given up after eight beats; with heartbeats off it is not.
+// A rank whose connection is open but from which nothing comes is given up after eight beats; with heartbeats off it is not.
 func TestSilentRank(t *testing.T) {
 	for _, rank := range []int{0, 2} {
 		groups := join(t, 3, func(c *Config) { c.Heartbeat = 30 * time.Millisecond })
@@ -77,9 +77,9 @@ func TestSilentRank(t *testing.T) {
 		}
 	}
 	groups := join(t, 3, func(c *Config) { c.Heartbeat = -1 })
-	groups[0].hall.mu.Lock()
-	groups[0].hall.vigil.limit = time.Millisecond
-	groups[0].hall.mu.Unlock()
+	groups[0].coordinator.mu.Lock()
+	groups[0].coordinator.watchdog.limit = time.Millisecond
+	groups[0].coordinator.mu.Unlock()
 	time.Sleep(700 * time.Millisecond)
 	if err := groups[1].Err(); err != nil {
 		t.Error(err)
@@ -88,17 +88,17 @@ func TestSilentRank(t *testing.T) {
 
 // mute stops everything that a rank sends, while its connections stay open, as SIGSTOP does.
 func mute(g *Group) {
-	stop := func(l *line) {
+	stop := func(l *controlConn) {
 		l.mu.Lock()
 		l.muted = true
 		l.mu.Unlock()
 	}
-	stop(g.line)
-	if g.hall != nil {
-		g.hall.mu.Lock()
-		defer g.hall.mu.Unlock()
-		for _, s := range g.hall.seats {
-			stop(s.line)
+	stop(g.control)
+	if g.coordinator != nil {
+		g.coordinator.mu.Lock()
+		defer g.coordinator.mu.Unlock()
+		for _, s := range g.coordinator.peers {
+			stop(s.control)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func nics() (list []nic) {
 	return list
 }
 
-// wish is which interfaces may carry data connections.
-type wish struct {
+// interfaceFilter is which interfaces may carry data connections.
+type interfaceFilter struct {
 	how   string // where it comes from, for messages
 	nets  []netip.Prefix
 	names []string // interfaces that may be used; none: all
@@ -56,7 +56,7 @@ var interfaceVars = []string{"HCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_S
 
 // wishOf reads a setting: a list of names or networks. Variables of NCCL and HCCL have beginnings of names; "=" before them means whole names, "^" that these
 // are excluded.
-func wishOf(setting string, lookup launch.Lookup) (w wish, err error) {
+func wishOf(setting string, lookup launch.Lookup) (w interfaceFilter, err error) {
 	w.how, w.whole = "interface = "+setting, true
 	if setting == "" {
 		for _, name := range interfaceVars {
@@ -67,7 +67,7 @@ func wishOf(setting string, lookup launch.Lookup) (w wish, err error) {
 		}
 	}
 	if setting == "" {
-		return wish{whole: true}, nil
+		return interfaceFilter{whole: true}, nil
 	}
 	exclude := false
 	if rest, ok := strings.CutPrefix(setting, "^"); ok {
@@ -92,15 +92,15 @@ func wishOf(setting string, lookup launch.Lookup) (w wish, err error) {
 }
 
 // any reports that nothing was asked for.
-func (w *wish) any() bool { return len(w.nets)+len(w.names)+len(w.not) == 0 }
+func (w *interfaceFilter) any() bool { return len(w.nets)+len(w.names)+len(w.not) == 0 }
 
-func (w *wish) named(n nic, list []string) bool {
+func (w *interfaceFilter) named(n nic, list []string) bool {
 	return slices.ContainsFunc(list, func(s string) bool {
 		return n.name == s || !w.whole && strings.HasPrefix(n.name, s)
 	})
 }
 
-func (w *wish) allows(n nic) bool {
+func (w *interfaceFilter) allows(n nic) bool {
 	if w.named(n, w.not) {
 		return false
 	}
@@ -112,7 +112,7 @@ func (w *wish) allows(n nic) bool {
 
 // choose returns the address for data connections: route is the address by which this host reached rank 0, which is kept if it is allowed. Otherwise it is
 // the best address of an allowed interface: of route's family, not link-local.
-func (w *wish) choose(route netip.Addr, list []nic) (nic, error) {
+func (w *interfaceFilter) choose(route netip.Addr, list []nic) (nic, error) {
 	route = route.Unmap()
 	best, rank := nic{}, -1
 	for _, n := range list {
@@ -159,7 +159,7 @@ func described(list []nic) string {
 }
 
 // published returns the addresses under which rank 0 publishes a port: the one towards the default route first, at most four.
-func published(port uint16, nodes int, w *wish, list []nic) string {
+func published(port uint16, nodes int, w *interfaceFilter, list []nic) string {
 	first := outward()
 	var ips []netip.Addr
 	for _, n := range list {

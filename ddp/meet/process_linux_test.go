@@ -169,7 +169,7 @@ func TestKilledProcess(t *testing.T) {
 	for _, rank := range []int{0, 2} {
 		list := startAll(t, 3, 500)
 		list[rank].signal(syscall.SIGKILL)
-		noticed(t, list, rank, "its process ended without a word", 10*time.Second)
+		noticed(t, list, rank, "its process ended without giving a reason", 10*time.Second)
 	}
 }
 

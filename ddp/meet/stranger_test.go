@@ -35,9 +35,9 @@ func (n *notes) String() string {
 	return strings.Join(n.list, "\n")
 }
 
-// coordinator returns the address of the listener of rank 0.
-func coordinator(g *Group) netip.AddrPort {
-	a := g.hall.gate.listener.Addr().(*net.TCPAddr).AddrPort()
+// coordinatorAddr returns the address of the listener of rank 0.
+func coordinatorAddr(g *Group) netip.AddrPort {
+	a := g.coordinator.acceptor.listener.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
@@ -54,7 +54,7 @@ func TestStrangers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log notes
 			groups := join(t, 2, func(c *Config) { c.Warn = log.add })
-			for _, addr := range []netip.AddrPort{coordinator(groups[0]), groups[0].Roster().Members[1].Addr} {
+			for _, addr := range []netip.AddrPort{coordinatorAddr(groups[0]), groups[0].Roster().Members[1].Addr} {
 				for range 20 {
 					begun := time.Now()
 					conn, err := net.Dial("tcp", addr.String())
@@ -93,7 +93,7 @@ func TestSlowLoris(t *testing.T) {
 	groups := join(t, 2, func(c *Config) { c.Warn, c.Timeouts.Handshake = log.add, 500*time.Millisecond })
 	addr := groups[0].Roster().Members[0].Addr // of the data listener
 	var idle []net.Conn
-	for i := range 2 * maxUnproved {
+	for i := range 2 * maxPending {
 		conn, err := net.Dial("tcp", addr.String())
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestSlowLoris(t *testing.T) {
 			t.Fatalf("a connection that says nothing stays: %v", err)
 		}
 	}
-	if s := log.String(); !strings.Contains(s, "no handshake within 500ms") && !strings.Contains(s, "too many unproved connections") {
+	if s := log.String(); !strings.Contains(s, "no handshake within 500ms") && !strings.Contains(s, "too many connections without a handshake") {
 		t.Error(s)
 	}
 }
@@ -119,7 +119,7 @@ func TestSlowLoris(t *testing.T) {
 // Processes of other jobs, of other generations, and with other numbers, get a verdict in words. The job goes on.
 func TestVerdicts(t *testing.T) {
 	groups := join(t, 2, func(c *Config) { c.Generation, c.Token = 4, []byte("secret") })
-	at := Place{Addr: coordinator(groups[0]).String(), How: "MASTER_ADDR"}
+	at := Place{Addr: coordinatorAddr(groups[0]).String(), How: "MASTER_ADDR"}
 	for want, edit := range map[string]func(c *Config){
 		"generation 3 is over: the job has been restarted, and is at generation 4": func(c *Config) { c.Generation = 3 },
 		"is of job \"other\", here is job \"test\"":                                func(c *Config) { c.Job = "other" },
@@ -166,7 +166,7 @@ func TestOtherProtocol(t *testing.T) {
 	h := groups[1].hello(wire.Control, 0, 0)
 	h.Version = 9
 	b := h.Append(nil)
-	conn, err := net.Dial("tcp", coordinator(groups[0]).String())
+	conn, err := net.Dial("tcp", coordinatorAddr(groups[0]).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestForeignServer(t *testing.T) {
 			if err != nil {
 				return
 			}
-			d := door{job: "test", token: []byte("guess"), judge: func(*wire.Hello) (wire.Verdict, string) { return wire.Accepted, "" }}
+			d := authenticator{job: "test", token: []byte("guess"), judge: func(*wire.Hello) (wire.Verdict, string) { return wire.Accepted, "" }}
 			go func() {
 				defer conn.Close()
 				b := make([]byte, wire.HelloSize+len(d.job))
@@ -228,7 +228,7 @@ func TestWrongRankCalled(t *testing.T) {
 		t.Error("a data listener accepts a control connection")
 	}
 	h = groups[2].hello(wire.Data, 0, 0)
-	_, err = dial(t.Context(), coordinator(groups[0]), h, groups[2].token, time.Second)
+	_, err = dial(t.Context(), coordinatorAddr(groups[0]), h, groups[2].token, time.Second)
 	if err == nil || !strings.Contains(err.Error(), "here is the coordinator") {
 		t.Error(err)
 	}
@@ -237,7 +237,7 @@ func TestWrongRankCalled(t *testing.T) {
 // Two jobs that were given one port: the second rank 0 names the process that has it, the second rank 1 the job that answers.
 func TestTwoJobsOnOnePort(t *testing.T) {
 	groups := join(t, 2, nil)
-	at := Place{Addr: coordinator(groups[0]).String()}
+	at := Place{Addr: coordinatorAddr(groups[0]).String()}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for rank, want := range []string{"rank 0 cannot listen on port", "rank 1 is of job \"second\", here is job \"test\""} {

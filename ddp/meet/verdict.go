@@ -7,70 +7,70 @@ import (
 )
 
 // reported handles what a rank says about a failure.
-func (h *hall) reported(by int, f *wire.Fault, now time.Time) {
+func (c *coordinator) reported(by int, f *wire.Fault, now time.Time) {
 	switch {
 	case f.Own:
-		h.cause.gaveUp(by, f.Reason)
-	case f.Rank < 0 || f.Rank >= len(h.seats) || f.Rank == by:
+		c.cause.gaveUp(by, f.Reason)
+	case f.Rank < 0 || f.Rank >= len(c.peers) || f.Rank == by:
 		return
-	case h.seats[f.Rank] != nil && h.seats[f.Rank].left:
-		h.digest(now) // it says so
+	case c.peers[f.Rank] != nil && c.peers[f.Rank].left:
+		c.digest(now) // it says so
 		return
 	default:
-		if len(h.cause.pending) == 0 {
-			time.AfterFunc(decide+time.Millisecond, h.due)
+		if len(c.cause.pending) == 0 {
+			time.AfterFunc(decide+time.Millisecond, c.due)
 		}
-		h.cause.reported(by, f.Rank, f.Reason, now)
+		c.cause.reported(by, f.Rank, f.Reason, now)
 	}
-	h.spread()
+	c.announce()
 }
 
-func (h *hall) due() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cause.due(time.Now())
-	h.spread()
+func (c *coordinator) due() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cause.due(time.Now())
+	c.announce()
 }
 
-// lost handles the end of a rank's line.
-func (h *hall) lost(s *seat, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.gone = true
-	h.informed[s.join.Rank] = true
-	h.vigil.rest(s.join.Rank)
-	if !s.left && !h.ended && h.problem == nil {
-		reason := ended(err, deadAfter*h.beat)
-		if !h.started {
+// lost handles the end of a rank's connection.
+func (c *coordinator) lost(p *peer, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.gone = true
+	c.informed[p.join.Rank] = true
+	c.watchdog.rest(p.join.Rank)
+	if !p.left && !c.ended && c.problem == nil {
+		reason := ended(err, deadAfter*c.beat)
+		if !c.started {
 			reason = "before all ranks had come, " + reason
 		}
-		h.cause.ended(s.join.Rank, reason)
-		h.spread()
+		c.cause.ended(p.join.Rank, reason)
+		c.announce()
 	}
-	h.farewell()
+	c.settle()
 }
 
-// spread tells everybody the first cause, once.
-func (h *hall) spread() {
-	f := h.cause.first
-	if f == nil || h.told {
+// announce tells everybody the first cause, once.
+func (c *coordinator) announce() {
+	f := c.cause.first
+	if f == nil || c.announced {
 		return
 	}
-	h.told = true
-	payload := h.fault(f)
-	for _, s := range h.seats {
-		if s != nil && !s.gone {
-			s.line.send(wire.KindFault, payload)
-			h.informed[s.join.Rank] = true
+	c.announced = true
+	payload := c.fault(f)
+	for _, p := range c.peers {
+		if p != nil && !p.gone {
+			p.control.send(wire.KindFault, payload)
+			c.informed[p.join.Rank] = true
 		}
 	}
-	h.farewell()
+	c.settle()
 }
 
-func (h *hall) fault(f *Fault) []byte {
+func (c *coordinator) fault(f *Fault) []byte {
 	out := wire.Fault{Rank: f.Rank, Reason: f.Reason}
-	if s := h.seats[f.Rank]; s != nil {
-		out.Host = s.join.Host
+	if p := c.peers[f.Rank]; p != nil {
+		out.Host = p.join.Host
 	}
 	return out.Append(nil)
 }

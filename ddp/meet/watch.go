@@ -8,105 +8,105 @@ import (
 )
 
 // digest sends everybody how everybody is.
-func (h *hall) digest(now time.Time) {
-	list := make([]wire.Pulse, len(h.seats))
-	for r, s := range h.seats {
-		if s != nil {
-			list[r] = wire.Pulse{Beat: s.beat, Silent: uint64(h.vigil.silent(r, now).Milliseconds()), Left: s.left}
+func (c *coordinator) digest(now time.Time) {
+	list := make([]wire.Pulse, len(c.peers))
+	for r, p := range c.peers {
+		if p != nil {
+			list[r] = wire.Pulse{Beat: p.beat, Silent: uint64(c.watchdog.silent(r, now).Milliseconds()), Left: p.left}
 		}
 	}
 	payload := wire.AppendDigest(nil, list)
-	for _, s := range h.seats {
-		if s != nil && !s.gone {
-			s.line.sendLatest(wire.KindDigest, payload)
+	for _, p := range c.peers {
+		if p != nil && !p.gone {
+			p.control.sendLatest(wire.KindDigest, payload)
 		}
 	}
 }
 
 // watch sends digests, looks for silent ranks and says who is missing.
-func (h *hall) watch() {
-	tick := time.NewTicker(h.beat / 2)
+func (c *coordinator) watch() {
+	tick := time.NewTicker(c.beat / 2)
 	defer tick.Stop()
 	said := time.Now()
 	for n := 0; ; n++ {
 		select {
-		case <-h.stop:
+		case <-c.stop:
 			return
 		case <-tick.C:
 		}
-		h.mu.Lock()
+		c.mu.Lock()
 		now := time.Now()
-		if silent := h.vigil.look(now); len(silent) > 0 && h.cfg.Heartbeat >= 0 && h.problem == nil {
-			h.cause.ended(silent[0], fmt.Sprintf("no sign of life for %v from %s", h.vigil.limit, h.names(silent)))
-			h.spread()
+		if silent := c.watchdog.look(now); len(silent) > 0 && c.cfg.Heartbeat >= 0 && c.problem == nil {
+			c.cause.ended(silent[0], fmt.Sprintf("no sign of life for %v from %s", c.watchdog.limit, c.names(silent)))
+			c.announce()
 		}
 		if n%2 == 1 {
-			h.digest(now)
+			c.digest(now)
 		}
 		sentence := ""
-		if !h.started && h.problem == nil && h.cause.first == nil {
-			if now.Sub(said) >= h.cfg.tell {
-				said, sentence = now, h.missing()
-				for _, s := range h.seats {
-					if s != nil && s.join.Rank != 0 {
-						s.line.send(wire.KindWaiting, []byte(sentence))
+		if !c.started && c.problem == nil && c.cause.first == nil {
+			if now.Sub(said) >= c.cfg.tell {
+				said, sentence = now, c.missing()
+				for _, p := range c.peers {
+					if p != nil && p.join.Rank != 0 {
+						p.control.send(wire.KindWaiting, []byte(sentence))
 					}
 				}
 			}
-			if now.Sub(h.begun) >= h.cfg.Timeouts.Start {
-				h.late()
+			if now.Sub(c.begun) >= c.cfg.Timeouts.Start {
+				c.late()
 			}
 		}
-		h.mu.Unlock()
+		c.mu.Unlock()
 		if sentence != "" {
-			h.say(sentence)
+			c.say(sentence)
 		}
 	}
 }
 
 // late ends a start that took too long.
-func (h *hall) late() {
-	g := &wire.Gathered{Problem: h.missing()}
-	for r, s := range h.seats {
-		if s == nil {
+func (c *coordinator) late() {
+	g := &wire.Gathered{Problem: c.missing()}
+	for r, p := range c.peers {
+		if p == nil {
 			g.Missing = append(g.Missing, r)
 		}
 	}
-	h.fail(g)
+	c.fail(g)
 }
 
 // missing says who has not come: "waiting for ranks 4–7 of host n2; 12 of 16 are here".
-func (h *hall) missing() string {
+func (c *coordinator) missing() string {
 	var list []int
-	for r, s := range h.seats {
-		if s == nil {
+	for r, p := range c.peers {
+		if p == nil {
 			list = append(list, r)
 		}
 	}
-	return fmt.Sprintf("waiting for %s; %d of %d are here", byHost(list, h.placeOf), len(h.seats)-len(list), len(h.seats))
+	return fmt.Sprintf("waiting for %s; %d of %d are here", byHost(list, c.placeOf), len(c.peers)-len(list), len(c.peers))
 }
 
 // placeOf says where a rank that has not come should be: on the host of ranks of the same node that have come, as far as numbers tell.
-func (h *hall) placeOf(rank int) string {
-	per := h.cfg.LocalWorld
-	if per <= 0 || per >= h.cfg.World {
+func (c *coordinator) placeOf(rank int) string {
+	per := c.cfg.LocalWorld
+	if per <= 0 || per >= c.cfg.World {
 		return ""
 	}
 	node := rank / per
-	for r := node * per; r < min((node+1)*per, len(h.seats)); r++ {
-		if s := h.seats[r]; s != nil {
-			return "host " + s.join.Host
+	for r := node * per; r < min((node+1)*per, len(c.peers)); r++ {
+		if p := c.peers[r]; p != nil {
+			return "host " + p.join.Host
 		}
 	}
 	return fmt.Sprintf("node %d", node)
 }
 
 // names returns ranks with their hosts.
-func (h *hall) names(ranks []int) string {
+func (c *coordinator) names(ranks []int) string {
 	return byHost(ranks, func(r int) string {
-		if h.seats[r] == nil {
+		if c.peers[r] == nil {
 			return ""
 		}
-		return "host " + h.seats[r].join.Host
+		return "host " + c.peers[r].join.Host
 	})
 }

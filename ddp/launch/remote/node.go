@@ -19,24 +19,26 @@ type Node interface {
 // Here is this machine as a Node. No agent is needed.
 type Here struct {
 	launch.Local
-	desk *desk
+	responder *responder
 }
 
 // NewHere returns this machine, under its name in the user's list.
-func NewHere(name string) *Here { return &Here{Local: launch.Local{As: name}, desk: newDesk()} }
+func NewHere(name string) *Here {
+	return &Here{Local: launch.Local{As: name}, responder: newResponder()}
+}
 
 // Connect does nothing.
 func (h *Here) Connect(context.Context) error { return nil }
 
 // Ask answers at once.
 func (h *Here) Ask(ctx context.Context, q Question) (Answer, error) {
-	h.desk.begin(q)
-	a := h.desk.answer(ctx, q)
+	h.responder.begin(q)
+	a := h.responder.answer(ctx, q)
 	return a, a.err(h.Name())
 }
 
 // Close ends what questions left open.
-func (h *Here) Close() { h.desk.close() }
+func (h *Here) Close() { h.responder.close() }
 
 // err is the error of an answer.
 func (a Answer) err(host string) error {

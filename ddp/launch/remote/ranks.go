@@ -11,7 +11,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// remoteJob is the ranks of one job under an agent.
+// remoteJob is the ranks of one job on the side of the caller.
 type remoteJob struct {
 	events  launch.Events
 	first   int

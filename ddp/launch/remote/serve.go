@@ -40,7 +40,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, with Serving) error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &agent{box: newOutbox(out), with: with, desk: newDesk(), frames: make(chan frame), ended: make(chan error, 1)}
+	a := &agent{box: newOutbox(out), with: with, responder: newResponder(), frames: make(chan frame), ended: make(chan error, 1)}
 	self, _ := os.Executable()
 	a.box.send(message(kindHello, hello{Version: Version, PID: os.Getpid(), Program: self, Server: sshServer(os.Getenv("SSH_CONNECTION"))}))
 	go a.read(ctx, bufio.NewReaderSize(in, 64<<10))
@@ -63,14 +63,14 @@ func sshServer(s string) string {
 
 // agent is the state of Serve. Only run uses the fields without a comment.
 type agent struct {
-	with   Serving
-	box    *outbox
-	desk   *desk
-	frames chan frame
-	ended  chan error  // of read
-	heard  atomic.Bool // a frame came since the last beat
+	with      Serving
+	box       *outbox
+	responder *responder
+	frames    chan frame
+	ended     chan error  // of read
+	heard     atomic.Bool // a frame came since the last beat
 
-	crew   *crew
+	hosted *hostedJob
 	silent int  // beats without a frame
 	paused bool // the caller suspended itself
 }
@@ -87,12 +87,12 @@ func (a *agent) read(ctx context.Context, in io.Reader) {
 			n, err = credit(f)
 			a.box.grant(n)
 		case f.kind == kindFile:
-			err = a.desk.write(f.payload)
+			err = a.responder.write(f.payload)
 		case f.kind == kindAsk:
 			var q Question
 			if err = f.decode(&q); err == nil {
-				a.desk.begin(q) // before the bytes of a file that follow
-				go func() { a.box.send(message(kindAnswer, a.desk.answer(ctx, q))) }()
+				a.responder.begin(q) // before the bytes of a file that follow
+				go func() { a.box.send(message(kindAnswer, a.responder.answer(ctx, q))) }()
 			}
 		default:
 			select {
@@ -133,7 +133,7 @@ func (a *agent) run(ctx context.Context) error {
 			return err
 		case <-tick.C:
 			a.box.send(frame{kind: kindBeat})
-			a.crew.check()
+			a.hosted.check()
 			if a.heard.Swap(false) {
 				a.silent = 0
 			}
@@ -176,11 +176,11 @@ func (a *agent) handle(ctx context.Context, f frame) error {
 		}
 		sig := unix.SignalNum(s.Name)
 		a.paused = sig == syscall.SIGSTOP
-		if sig != 0 && a.crew != nil {
-			a.crew.local.Signal(sig)
+		if sig != 0 && a.hosted != nil {
+			a.hosted.local.Signal(sig)
 		}
 	case kindFinish:
-		if c := a.crew; c != nil {
+		if c := a.hosted; c != nil {
 			c.finish.Do(func() { go c.done(a.with.Sweep) })
 		}
 	default:
@@ -194,7 +194,7 @@ func (a *agent) start(ctx context.Context, j job) {
 	fail := func(code int, err error) {
 		a.box.send(message(kindStarted, started{Error: err.Error(), Code: code}))
 	}
-	if a.crew != nil && !a.crew.finished.Load() {
+	if a.hosted != nil && !a.hosted.finished.Load() {
 		fail(launch.ExitInternal, errors.New("remote: another job runs under this agent"))
 		return
 	}
@@ -210,12 +210,12 @@ func (a *agent) start(ctx context.Context, j job) {
 			return
 		}
 	}
-	c := &crew{local: launch.Local{As: j.Host}, box: a.box, grace: j.Grace, busy: map[int]map[int]bool{}}
+	c := &hostedJob{local: launch.Local{As: j.Host}, box: a.box, grace: j.Grace, busy: map[int]map[int]bool{}}
 	c.left.Store(int64(p.First.LocalWorld))
-	a.crew = c
+	a.hosted = c
 	if err := c.local.Start(ctx, p, c); err != nil {
 		c.finished.Store(true)
-		a.crew = nil
+		a.hosted = nil
 		fail(launch.ExitCode(err), err)
 		return
 	}
@@ -240,8 +240,8 @@ func merge(base, over []string) []string {
 
 // end ends the ranks when the caller is gone: it asks them to stop, and kills them after the grace time.
 func (a *agent) end() {
-	a.desk.close()
-	c := a.crew
+	a.responder.close()
+	c := a.hosted
 	if c == nil || c.finished.Load() {
 		return
 	}

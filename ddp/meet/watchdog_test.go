@@ -10,7 +10,7 @@ func TestVigil(t *testing.T) {
 	const beat = 500 * time.Millisecond
 	start := time.Unix(0, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-	v := newVigil(beat, 3, start)
+	v := newWatchdog(beat, 3, start)
 	v.heard(0, start)
 	v.heard(1, start)
 	for ms := 500; ms <= 3500; ms += 500 {
@@ -35,7 +35,7 @@ func TestVigil(t *testing.T) {
 // Time during which this process itself was suspended does not count as silence of the others.
 func TestVigilOfSuspendedProcess(t *testing.T) {
 	start := time.Unix(0, 0)
-	v := newVigil(500*time.Millisecond, 1, start)
+	v := newWatchdog(500*time.Millisecond, 1, start)
 	v.heard(0, start)
 	now := start
 	for range 4 {
@@ -59,7 +59,7 @@ func TestVigilOfSuspendedProcess(t *testing.T) {
 		t.Error("still silent after eight beats of its own, but not found")
 	}
 	// A sign of life that came during the pause is not moved into the future.
-	v = newVigil(500*time.Millisecond, 1, start)
+	v = newWatchdog(500*time.Millisecond, 1, start)
 	v.heard(0, start.Add(9*time.Second))
 	v.look(start.Add(10 * time.Second))
 	if d := v.silent(0, start.Add(10*time.Second)); d != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/gotrain/gotrain/ddp/meet/wire"
 )
 
-// line is a control connection. Sending never blocks: a goroutine writes. Of digests and beats only the latest counts, so a slow reader does not pile them up.
-type line struct {
+// controlConn is a control connection. Sending never blocks: a goroutine writes. Of digests and beats only the latest counts, so a slow reader does not pile them up.
+type controlConn struct {
 	conn net.Conn
 	in   *bufio.Reader
 
@@ -23,14 +23,14 @@ type line struct {
 	done   chan struct{} // closed when the writer has ended
 }
 
-func newLine(conn net.Conn) *line {
-	l := &line{conn: conn, in: bufio.NewReader(conn), wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newControlConn(conn net.Conn) *controlConn {
+	l := &controlConn{conn: conn, in: bufio.NewReader(conn), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go l.write()
 	return l
 }
 
 // send queues a frame.
-func (l *line) send(k wire.Kind, payload []byte) {
+func (l *controlConn) send(k wire.Kind, payload []byte) {
 	l.mu.Lock()
 	l.queue = wire.AppendFrame(l.queue, k, payload)
 	l.mu.Unlock()
@@ -38,21 +38,21 @@ func (l *line) send(k wire.Kind, payload []byte) {
 }
 
 // sendLatest queues a frame that replaces the last one of its kind which has not been written.
-func (l *line) sendLatest(k wire.Kind, payload []byte) {
+func (l *controlConn) sendLatest(k wire.Kind, payload []byte) {
 	l.mu.Lock()
 	l.latest = wire.AppendFrame(l.latest[:0], k, payload)
 	l.mu.Unlock()
 	l.kick()
 }
 
-func (l *line) kick() {
+func (l *controlConn) kick() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (l *line) write() {
+func (l *controlConn) write() {
 	defer close(l.done)
 	var out []byte
 	for {
@@ -83,10 +83,10 @@ func (l *line) write() {
 }
 
 // receive returns the next frame.
-func (l *line) receive() (wire.Kind, []byte, error) { return wire.ReadFrame(l.in) }
+func (l *controlConn) receive() (wire.Kind, []byte, error) { return wire.ReadFrame(l.in) }
 
 // flush ends sending, and waits up to limit until what was sent is written.
-func (l *line) flush(limit time.Duration) {
+func (l *controlConn) flush(limit time.Duration) {
 	l.mu.Lock()
 	l.ending = true
 	l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *line) flush(limit time.Duration) {
 }
 
 // close ends the connection; its reader and its writer return.
-func (l *line) close() {
+func (l *controlConn) close() {
 	l.mu.Lock()
 	l.ending = true
 	l.mu.Unlock()

@@ -19,42 +19,42 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 )
 
-// desk answers questions about this machine.
-type desk struct {
+// responder answers questions about this machine.
+type responder struct {
 	mu       sync.Mutex
 	listener net.Listener // for hosts that try to reach this one
 	upload   *upload
 }
 
-func newDesk() *desk { return &desk{} }
+func newResponder() *responder { return &responder{} }
 
 // begin prepares for a question, in the order of frames: the bytes of a file follow it at once.
-func (d *desk) begin(q Question) {
+func (r *responder) begin(q Question) {
 	if q.What == askStore {
-		d.mu.Lock()
-		d.upload.abandon(errors.New("another file came"))
-		d.upload = newUpload(q)
-		d.mu.Unlock()
+		r.mu.Lock()
+		r.upload.abandon(errors.New("another file came"))
+		r.upload = newUpload(q)
+		r.mu.Unlock()
 	}
 }
 
 // answer answers a question.
-func (d *desk) answer(ctx context.Context, q Question) Answer {
+func (r *responder) answer(ctx context.Context, q Question) Answer {
 	a := Answer{ID: q.ID}
 	var err error
 	switch q.What {
 	case askFacts:
 		a.Facts = facts(q)
 	case askListen:
-		a.Port, err = d.listen(q.Port)
+		a.Port, err = r.listen(q.Port)
 	case askClose:
-		d.close()
+		r.close()
 	case askReach:
 		a.Reach, a.From = reach(ctx, q.Addrs)
 	case askStore:
-		d.mu.Lock()
-		u := d.upload
-		d.mu.Unlock()
+		r.mu.Lock()
+		u := r.upload
+		r.mu.Unlock()
 		a.Path, a.Have, err = u.wait(ctx)
 	default:
 		err = fmt.Errorf("%w: question %q", errFrame, q.What)
@@ -66,31 +66,31 @@ func (d *desk) answer(ctx context.Context, q Question) Answer {
 }
 
 // write takes bytes of the file that is being stored.
-func (d *desk) write(b []byte) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.upload == nil {
+func (r *responder) write(b []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.upload == nil {
 		return fmt.Errorf("%w: bytes of no file", errFrame)
 	}
-	d.upload.write(b)
+	r.upload.write(b)
 	return nil
 }
 
 // close ends what a caller left open.
-func (d *desk) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.listener != nil {
-		d.listener.Close()
-		d.listener = nil
+func (r *responder) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.listener != nil {
+		r.listener.Close()
+		r.listener = nil
 	}
-	d.upload.abandon(errors.New("the caller is gone"))
+	r.upload.abandon(errors.New("the caller is gone"))
 }
 
 // listen opens a port on all addresses. A free one is chosen below the range from which systems take ports of outgoing connections, so that it is
 // still free when rank 0 opens it.
-func (d *desk) listen(port int) (int, error) {
-	d.close()
+func (r *responder) listen(port int) (int, error) {
+	r.close()
 	var l net.Listener
 	var err error
 	if port != 0 {
@@ -108,9 +108,9 @@ func (d *desk) listen(port int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	d.mu.Lock()
-	d.listener = l
-	d.mu.Unlock()
+	r.mu.Lock()
+	r.listener = l
+	r.mu.Unlock()
 	go func() {
 		for {
 			c, err := l.Accept()

@@ -16,13 +16,13 @@ import (
 // dial connects to addr, and leads the handshake.
 func dial(ctx context.Context, addr netip.AddrPort, h wire.Hello, token []byte, handshake time.Duration) (*net.TCPConn, error) {
 	d := net.Dialer{Timeout: attempt}
-	c, err := d.DialContext(ctx, "tcp", addr.String())
+	raw, err := d.DialContext(ctx, "tcp", addr.String())
 	if err != nil {
 		return nil, err
 	}
-	conn := c.(*net.TCPConn)
+	conn := raw.(*net.TCPConn)
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) // ends the handshake
-	err = knock(conn, h, token, handshake)
+	err = authenticate(conn, h, token, handshake)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -33,8 +33,8 @@ func dial(ctx context.Context, addr netip.AddrPort, h wire.Hello, token []byte, 
 	return conn, nil
 }
 
-// caller is a rank that looks for rank 0.
-type caller struct {
+// dialer connects a rank to the coordinator.
+type dialer struct {
 	cfg   *Config
 	hello wire.Hello
 	token []byte
@@ -44,57 +44,57 @@ type caller struct {
 	begun    time.Time
 }
 
-// miss is why an attempt at one address failed.
-type miss struct {
+// failure is why an attempt at one address failed.
+type failure struct {
 	at  string // "n1:29500 (10.0.0.1)"
 	err error
 }
 
 // find connects to the coordinator. It tries until ctx ends, except where trying again has no use.
-func (c *caller) find(ctx context.Context) (*net.TCPConn, error) {
-	c.begun = time.Now()
-	c.told = c.begun
+func (d *dialer) find(ctx context.Context) (*net.TCPConn, error) {
+	d.begun = time.Now()
+	d.told = d.begun
 	var b backoff
 	met := false
-	text, hint := "rank 0 has not published its address ("+c.cfg.Place.How+")", "look at the first error of rank 0"
+	text, hint := "rank 0 has not published its address ("+d.cfg.Place.How+")", "look at the first error of rank 0"
 	for {
-		list, err := c.where(ctx) // what is published may be left over from an earlier run
+		list, err := d.where(ctx) // what is published may be left over from an earlier run
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-			return nil, &LateError{"start", time.Since(c.begun), []int{0}, text, hint}
+			return nil, &LateError{"start", time.Since(d.begun), []int{0}, text, hint}
 		}
 		if err != nil {
 			return nil, err
 		}
-		conn, misses := c.round(ctx, list)
+		conn, failures := d.round(ctx, list)
 		if conn != nil {
 			return conn, nil
 		}
 		now := time.Now()
-		for _, m := range misses {
-			if err := c.final(m, now); err != nil {
+		for _, m := range failures {
+			if err := d.final(m, now); err != nil {
 				return nil, err
 			}
 		}
 		if until, ok := ctx.Deadline(); !met || !ok || time.Until(until) > cutShort { // an attempt that the deadline ended explains less
-			text, hint = c.sentence(misses)
+			text, hint = d.sentence(failures)
 			met = true
 		}
-		if now.Sub(c.told) >= c.cfg.tell {
-			c.told = now
-			c.cfg.Waiting(withHint(text, hint))
+		if now.Sub(d.told) >= d.cfg.tell {
+			d.told = now
+			d.cfg.Waiting(withHint(text, hint))
 		}
 		if !b.wait(ctx) {
 			if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				return nil, err
 			}
-			return nil, &LateError{"start", time.Since(c.begun), []int{0}, text, hint}
+			return nil, &LateError{"start", time.Since(d.begun), []int{0}, text, hint}
 		}
 	}
 }
 
 // where returns the addresses of rank 0, and takes the token that was published beside them.
-func (c *caller) where(ctx context.Context) ([]endpoint, error) {
-	p := &c.cfg.Place
+func (d *dialer) where(ctx context.Context) ([]endpoint, error) {
+	p := &d.cfg.Place
 	if p.Addr == "" && p.Lookup == nil {
 		return nil, usage("nothing says where rank 0 is\nhint: set MASTER_ADDR and MASTER_PORT, or use a launcher that does")
 	}
@@ -102,15 +102,15 @@ func (c *caller) where(ctx context.Context) ([]endpoint, error) {
 	if addr == "" {
 		var err error
 		if addr, token, err = p.Lookup(ctx); err != nil {
-			return nil, fmt.Errorf("meet: rank %d: %w", c.cfg.Rank, err)
+			return nil, fmt.Errorf("meet: rank %d: %w", d.cfg.Rank, err)
 		}
 	}
-	c.token = c.cfg.secret(token)
+	d.token = d.cfg.secret(token)
 	return endpoints(addr, p.How)
 }
 
 // round tries all addresses at a time. The first connection that is accepted wins.
-func (c *caller) round(ctx context.Context, list []endpoint) (conn *net.TCPConn, misses []miss) {
+func (d *dialer) round(ctx context.Context, list []endpoint) (conn *net.TCPConn, failures []failure) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -118,7 +118,7 @@ func (c *caller) round(ctx context.Context, list []endpoint) (conn *net.TCPConn,
 	fail := func(at string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		misses = append(misses, miss{at, err})
+		failures = append(failures, failure{at, err})
 	}
 	for _, e := range list {
 		wg.Go(func() {
@@ -129,7 +129,7 @@ func (c *caller) round(ctx context.Context, list []endpoint) (conn *net.TCPConn,
 			var each sync.WaitGroup
 			for _, a := range addrs {
 				each.Go(func() {
-					got, err := dial(ctx, a, c.hello, c.token, c.cfg.Timeouts.Handshake)
+					got, err := dial(ctx, a, d.hello, d.token, d.cfg.Timeouts.Handshake)
 					if err != nil {
 						fail(named(e, a), err)
 						return
@@ -148,7 +148,7 @@ func (c *caller) round(ctx context.Context, list []endpoint) (conn *net.TCPConn,
 		})
 	}
 	wg.Wait()
-	return conn, misses
+	return conn, failures
 }
 
 // named writes an endpoint with the address that its name stands for.
@@ -160,7 +160,7 @@ func named(e endpoint, a netip.AddrPort) string {
 }
 
 // final returns an error if a failed attempt leaves no hope.
-func (c *caller) final(m miss, now time.Time) error {
+func (d *dialer) final(m failure, now time.Time) error {
 	var r *refusal
 	foreign := errors.Is(m.err, errForeign)
 	if errors.As(m.err, &r) {
@@ -168,33 +168,33 @@ func (c *caller) final(m miss, now time.Time) error {
 		case r.verdict == wire.NewGeneration:
 			return nil // the old one is about to end
 		case r.signed:
-			return &RefusedError{r.reason, c.advice(r.verdict)}
+			return &RefusedError{r.reason, d.advice(r.verdict)}
 		}
 	} else if !foreign {
-		return c.loopback(m, now)
+		return d.loopback(m, now)
 	}
-	if c.unsigned.IsZero() {
-		c.unsigned = now
+	if d.unsigned.IsZero() {
+		d.unsigned = now
 	}
-	if now.Sub(c.unsigned) < c.cfg.grace {
+	if now.Sub(d.unsigned) < d.cfg.grace {
 		return nil
 	}
 	if foreign {
-		return &RefusedError{fmt.Sprintf("%s: %v", m.at, m.err), c.advice(wire.WrongToken)}
+		return &RefusedError{fmt.Sprintf("%s: %v", m.at, m.err), d.advice(wire.WrongToken)}
 	}
-	return &RefusedError{fmt.Sprintf("%s refuses: %s", m.at, r.reason), c.advice(r.verdict)}
+	return &RefusedError{fmt.Sprintf("%s refuses: %s", m.at, r.reason), d.advice(r.verdict)}
 }
 
 // loopback gives up on an address that stands for this host itself, while rank 0 is on another.
-func (c *caller) loopback(m miss, now time.Time) error {
-	if c.cfg.Node <= 0 || now.Sub(c.begun) < c.cfg.tell || !lasting(m.err) || !strings.Contains(m.at, "127.") && !strings.Contains(m.at, "::1") {
+func (d *dialer) loopback(m failure, now time.Time) error {
+	if d.cfg.Node <= 0 || now.Sub(d.begun) < d.cfg.tell || !lasting(m.err) || !strings.Contains(m.at, "127.") && !strings.Contains(m.at, "::1") {
 		return nil
 	}
 	return &RefusedError{fmt.Sprintf("rank %d on node %d: %s is a loopback address, which other hosts cannot reach, and nothing listens there on this host",
-		c.cfg.Rank, c.cfg.Node, m.at), "give an address of rank 0 that the other hosts can reach"}
+		d.cfg.Rank, d.cfg.Node, m.at), "give an address of rank 0 that the other hosts can reach"}
 }
 
-func (c *caller) advice(v wire.Verdict) string {
+func (d *dialer) advice(v wire.Verdict) string {
 	switch v {
 	case wire.WrongVersion:
 		return "use the same binary on all hosts"
@@ -211,9 +211,9 @@ func (c *caller) advice(v wire.Verdict) string {
 }
 
 // sentence says what this rank waits for.
-func (c *caller) sentence(misses []miss) (text, hint string) {
+func (d *dialer) sentence(failures []failure) (text, hint string) {
 	var words []string
-	for _, m := range misses {
+	for _, m := range failures {
 		why, h := unreachable(m.err)
 		words = append(words, m.at+": "+why)
 		if hint == "" {
@@ -221,8 +221,8 @@ func (c *caller) sentence(misses []miss) (text, hint string) {
 		}
 	}
 	how := ""
-	if c.cfg.Place.How != "" {
-		how = " (" + c.cfg.Place.How + ")"
+	if d.cfg.Place.How != "" {
+		how = " (" + d.cfg.Place.How + ")"
 	}
-	return fmt.Sprintf("rank %d on host %s cannot reach rank 0%s: %s", c.cfg.Rank, c.cfg.Host, how, strings.Join(words, "; ")), hint
+	return fmt.Sprintf("rank %d on host %s cannot reach rank 0%s: %s", d.cfg.Rank, d.cfg.Host, how, strings.Join(words, "; ")), hint
 }

@@ -16,31 +16,31 @@ const probing = 1<<32 - 1
 // maxParked limits the connections that one rank may park before they are asked for.
 const maxParked = 256
 
-// yard is where data connections that other ranks made wait for Connect.
-type yard struct {
-	gate *gate
+// backlog holds data connections that other ranks have made until Connect takes them.
+type backlog struct {
+	acceptor *acceptor
 
 	mu      sync.Mutex
-	parked  map[spot]*guest
+	parked  map[connKey]*parkedConn
 	of      map[int]int // connections parked, by rank
 	changed chan struct{}
 	closed  bool
 }
 
-type spot struct {
+type connKey struct {
 	stream uint32
 	rank   int
 }
 
-type guest struct {
+type parkedConn struct {
 	conn   *net.TCPConn
 	number uint64 // a later connection replaces an earlier one, whose client gave up in the middle of the handshake
 }
 
-func newYard(cfg *Config, l *net.TCPListener, token []byte) *yard {
-	y := &yard{parked: map[spot]*guest{}, of: map[int]int{}, changed: make(chan struct{})}
-	y.gate = &gate{listener: l, limit: cfg.Timeouts.Handshake, refused: &rare{every: tell, tell: cfg.Warn}, admit: y.park,
-		door: door{job: wire.JobName(cfg.Job), generation: cfg.Generation, token: token, judge: func(h *wire.Hello) (wire.Verdict, string) {
+func newBacklog(cfg *Config, l *net.TCPListener, token []byte) *backlog {
+	b := &backlog{parked: map[connKey]*parkedConn{}, of: map[int]int{}, changed: make(chan struct{})}
+	b.acceptor = &acceptor{listener: l, limit: cfg.Timeouts.Handshake, refused: &throttle{every: tell, tell: cfg.Warn}, admit: b.park,
+		authenticator: authenticator{job: wire.JobName(cfg.Job), generation: cfg.Generation, token: token, judge: func(h *wire.Hello) (wire.Verdict, string) {
 			switch {
 			case h.Kind != wire.Data || int64(h.To) != int64(cfg.Rank):
 				return wire.WrongServer, fmt.Sprintf("rank %d called rank %d, but here is rank %d", h.Rank, h.To, cfg.Rank)
@@ -51,41 +51,41 @@ func newYard(cfg *Config, l *net.TCPListener, token []byte) *yard {
 			}
 			return wire.Accepted, ""
 		}}}
-	y.gate.open()
-	return y
+	b.acceptor.open()
+	return b
 }
 
-func (y *yard) park(conn *net.TCPConn, h *wire.Hello, number uint64) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	at := spot{h.Stream, int(h.Rank)}
-	old := y.parked[at]
+func (b *backlog) park(conn *net.TCPConn, h *wire.Hello, number uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := connKey{h.Stream, int(h.Rank)}
+	old := b.parked[at]
 	switch {
-	case y.closed || h.Stream == probing || old != nil && old.number > number || old == nil && y.of[at.rank] >= maxParked:
+	case b.closed || h.Stream == probing || old != nil && old.number > number || old == nil && b.of[at.rank] >= maxParked:
 		conn.Close()
 		return
 	case old != nil:
 		old.conn.Close()
 	default:
-		y.of[at.rank]++
+		b.of[at.rank]++
 	}
-	y.parked[at] = &guest{conn, number}
-	close(y.changed)
-	y.changed = make(chan struct{})
+	b.parked[at] = &parkedConn{conn, number}
+	close(b.changed)
+	b.changed = make(chan struct{})
 }
 
 // take returns the connection that a rank made, and waits for it up to limit.
-func (y *yard) take(ctx context.Context, at spot, limit time.Duration) *net.TCPConn {
+func (b *backlog) take(ctx context.Context, at connKey, limit time.Duration) *net.TCPConn {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	for {
-		y.mu.Lock()
-		g, changed := y.parked[at], y.changed
+		b.mu.Lock()
+		g, changed := b.parked[at], b.changed
 		if g != nil {
-			delete(y.parked, at)
-			y.of[at.rank]--
+			delete(b.parked, at)
+			b.of[at.rank]--
 		}
-		y.mu.Unlock()
+		b.mu.Unlock()
 		if g != nil {
 			return g.conn
 		}
@@ -99,13 +99,13 @@ func (y *yard) take(ctx context.Context, at spot, limit time.Duration) *net.TCPC
 	}
 }
 
-func (y *yard) close() {
-	y.gate.close()
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.closed = true
-	for _, g := range y.parked {
+func (b *backlog) close() {
+	b.acceptor.close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, g := range b.parked {
 		g.conn.Close()
 	}
-	clear(y.parked)
+	clear(b.parked)
 }
