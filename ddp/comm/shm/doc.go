@@ -41,8 +41,9 @@
 //
 // # Waiting
 //
-// A waiting rank polls the flags for at most 20 microseconds. If there are more ranks than processors it does not poll, but yields the
-// processor up to four times. Then it sleeps in the kernel (futex) until the last rank to arrive wakes all. See Note [sleeping].
+// A rank in Wait polls the flags for at most 100 microseconds. Elsewhere, where its processor has other work, it polls for 3, or 25 while the others are
+// at their shares of the call. If there are more ranks than processors it does not poll, but yields the processor up to four times. Then it sleeps in the
+// kernel (futex) until the last rank to arrive wakes all. See Note [sleeping].
 //
 // # Rendezvous
 //
@@ -65,5 +66,5 @@
 // Alloc takes memory from an anonymous file that ranks open through the process of rank 0, so /dev/shm need only hold about a megabyte per
 // rank. If that is not possible (ranks in several containers) it comes from /dev/shm, which is 64 MiB in a container by default. Memory is
 // reserved before use: running out is an error with a hint, not a SIGBUS in the middle of a step. Huge pages are used if the
-// kernel grants them.
+// kernel grants them. It is aligned to cache lines, not to pages: each rank's begins at another place of a page, see colour in alloc.go.
 package shm
