@@ -214,20 +214,40 @@ func (c *Comm) warn(sentence string) {
 	log.Print("comm: tcp: warning: ", sentence)
 }
 
-// settle takes the link of the slowest rank, and finds out whether this rank may look before it sleeps.
+// together reports whether all ranks of the group are on one machine.
+func (c *Comm) together() bool {
+	members := c.control.Roster().Members
+	return !slices.ContainsFunc(c.jobs, func(job int) bool { return members[job].Machine != members[c.jobs[0]].Machine })
+}
+
+// agreed is one link for all: that of the slowest rank, since nobody is done before it. Ranks of one machine have the same link, and where it seems slower
+// something else disturbed the measurement: there the best counts.
+func agreed(table []settings, together bool) link.Link {
+	var l link.Link
+	for r, t := range table {
+		v := link.Link{Latency: time.Duration(t.Latency), Bandwidth: t.Bandwidth, PerPeer: time.Duration(t.PerPeer), Reduce: t.Reduce}
+		switch {
+		case r == 0:
+			l = v
+		case together:
+			l.Latency, l.PerPeer = min(l.Latency, v.Latency), min(l.PerPeer, v.PerPeer)
+			l.Bandwidth, l.Reduce = max(l.Bandwidth, v.Bandwidth), min(l.Reduce, v.Reduce)
+		default:
+			l.Latency, l.PerPeer = max(l.Latency, v.Latency), max(l.PerPeer, v.PerPeer)
+			l.Bandwidth, l.Reduce = min(l.Bandwidth, v.Bandwidth), max(l.Reduce, v.Reduce)
+		}
+	}
+	return l
+}
+
+// settle takes the link of all ranks, and finds out whether this rank may look before it sleeps.
 func (c *Comm) settle(table []settings) {
 	members := c.control.Roster().Members
 	machine := members[c.jobs[c.rank]].Machine
 	var union [16]uint64
 	ranks, mine := 0, 0
+	c.link = agreed(table, c.together())
 	for r, t := range table {
-		if r == 0 {
-			c.link = link.Link{Latency: time.Duration(t.Latency), Bandwidth: t.Bandwidth, PerPeer: time.Duration(t.PerPeer), Reduce: t.Reduce}
-		}
-		c.link.Latency = max(c.link.Latency, time.Duration(t.Latency))
-		c.link.PerPeer = max(c.link.PerPeer, time.Duration(t.PerPeer))
-		c.link.Bandwidth = min(c.link.Bandwidth, t.Bandwidth)
-		c.link.Reduce = max(c.link.Reduce, t.Reduce)
 		if members[c.jobs[r]].Machine == machine {
 			mine++
 			for i, w := range t.Processors {
