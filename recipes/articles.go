@@ -36,7 +36,7 @@ func oneOf(hint string, words map[string]string) func(string) (any, error) {
 		if v, ok := words[strings.ToLower(text)]; ok {
 			return v, nil
 		}
-		return nil, errors.New("this word means nothing here\nhint: " + hint)
+		return nil, errors.New("unknown value\nhint: " + hint)
 	}
 }
 
@@ -44,7 +44,7 @@ func whole(most uint64, hint string) func(string) (any, error) {
 	return func(text string) (any, error) {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil || n == 0 || n > most {
-			return nil, errors.New("it is not a number that this can have\nhint: " + hint)
+			return nil, errors.New("not a valid number\nhint: " + hint)
 		}
 		return float64(n), nil
 	}

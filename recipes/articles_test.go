@@ -57,7 +57,7 @@ func TestWordsOfArticles(t *testing.T) {
 
 func TestUnknownWordsOfArticles(t *testing.T) {
 	for env, want := range map[string]string{
-		"HCCL_TOPOLOGY=star":                       "HCCL_TOPOLOGY=star in the environment: this word means nothing here\nhint: use mesh, tree, ring or auto",
+		"HCCL_TOPOLOGY=star":                       "HCCL_TOPOLOGY=star in the environment: unknown value\nhint: use mesh, tree, ring or auto",
 		"HCCL_TOPOLOGY=":                           "use mesh, tree, ring or auto",
 		"HCCL_GRAD_COMPRESS=zip":                   "hint: use fp16, bf16, int8 or none",
 		"HCCL_GRAD_COMPRESS=1":                     "hint: use fp16, bf16, int8 or none",

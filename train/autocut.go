@@ -162,7 +162,7 @@ func (t *Trainer) forecast() (facts []telemetry.Fact) {
 	p.Efficiency = p.Result.Efficiency()
 	facts = append(facts, telemetry.Fact{Key: "predicted", Value: p.Sentence()})
 	if s.Codec.Name == "" && p.compare(s, p.Result) == nil {
-		facts = append(facts, telemetry.Fact{Key: "compression", Value: p.Advice()})
+		facts = append(facts, telemetry.Fact{Key: "compress", Value: p.Advice()})
 	}
 	return facts
 }

@@ -117,7 +117,7 @@ func TestRankZeroDecidesTheBuckets(t *testing.T) {
 		}
 		cuts[first] = n
 		facts := fmt.Sprint(starts[0].Facts)
-		if !strings.Contains(facts, "{predicted ") || !strings.Contains(facts, "exposed communication") || !strings.Contains(facts, "{compression ") {
+		if !strings.Contains(facts, "{predicted ") || !strings.Contains(facts, "exposed communication") || !strings.Contains(facts, "{compress ") {
 			t.Error(facts)
 		}
 	}

@@ -26,7 +26,7 @@ func TestTheArticlesVariables(t *testing.T) {
 	}{
 		{"HCCL_TOPOLOGY=mesh", 0, `note: comm.topology = "mesh" from the environment \(HCCL_TOPOLOGY=mesh\)`},
 		{"HCCL_TOPOLOGY=tree", 0, `note: comm.topology = "tree" from the environment \(HCCL_TOPOLOGY=tree\)`},
-		{"HCCL_TOPOLOGY=star", launch.ExitUsage, `HCCL_TOPOLOGY=star in the environment: this word means nothing here\nhint: use mesh, tree, ring or auto`},
+		{"HCCL_TOPOLOGY=star", launch.ExitUsage, `HCCL_TOPOLOGY=star in the environment: unknown value\nhint: use mesh, tree, ring or auto`},
 		{"HCCL_BUFFER_SIZE=268435456", 0, `note: HCCL_BUFFER_SIZE=268435456 has no effect between hosts`},
 		{"HCCL_GRAD_COMPRESS=fp16", 0, `note: comm.compress = "f16" from the environment \(HCCL_GRAD_COMPRESS=fp16\)`},
 		{"HCCL_GRAD_COMPRESS=int8", 0, `note: comm.compress = "int8" from the environment \(HCCL_GRAD_COMPRESS=int8\)`},

@@ -76,7 +76,7 @@ func (f *networkFlags) network(r *recipes.Recipe) (n train.Network, err error) {
 	if f.measured != "" {
 		k, err := telemetry.ReadKernels(f.measured)
 		if err != nil {
-			return n, launch.WithCode(launch.ExitNoInput, err)
+			return n, launch.WithCode(launch.ExitNoInput, fmt.Errorf("--measured: %w", err))
 		}
 		n.Measured = &k
 	}
@@ -87,17 +87,18 @@ func (f *networkFlags) network(r *recipes.Recipe) (n train.Network, err error) {
 func (a *app) printNetwork(w io.Writer, p *train.Prediction) {
 	round := simulate.Round
 	fmt.Fprintf(a.out, "\nnetwork\n")
-	fmt.Fprintf(w, "  ranks\t%d on %d %s\n", p.Ranks, p.Hosts, plural(p.Hosts, "machine"))
+	fmt.Fprintf(w, "  ranks\t%d on %d %s\n", p.Ranks, p.Hosts, plural(p.Hosts, "host"))
 	fmt.Fprintf(w, "  algorithms\t%s\n", p.Algorithms)
 	fmt.Fprintf(w, "  times of kernels\t%s\n", p.Kernels)
 	fmt.Fprintf(w, "  step\t%s\n", p.Sentence())
 	if m := p.Measured; m != nil {
-		fmt.Fprintf(w, "  that run\t%v a step, %v of it exposed: the prediction is %+.0f %% off\n", round(m.Step), round(m.Exposed), 100*m.Off)
+		fmt.Fprintf(w, "  that run\t%v a step, %v of it exposed: the prediction differs by %+.0f %%\n", round(m.Step), round(m.Exposed), 100*m.Off)
 	}
 	if p.Ranks == 1 {
 		return
 	}
-	fmt.Fprintf(w, "  collectives\t%v a step, hidden or not; %v would be exposed on an ideal wire of this bandwidth\n", round(p.Result.Wire), round(p.Bound))
+	fmt.Fprintf(w, "  collectives\t%v a step, hidden or not; %v would be exposed in float32 on an ideal wire of this bandwidth\n",
+		round(p.Result.Wire), round(p.Bound))
 	fmt.Fprintf(w, "  compression\t%s\n", p.Advice())
 	for _, c := range p.Codecs {
 		verb, d := "saves", c.Saves
@@ -108,6 +109,6 @@ func (a *app) printNetwork(w io.Writer, p *train.Prediction) {
 			c.Codec, round(c.Step), round(c.Exposed), verb, round(d), amount.Bytes(c.Memory))
 	}
 	b := p.Best
-	fmt.Fprintf(w, "  buckets\tbest %d: bucket_mb = %.4g, first_bucket_mb = %.4g, last %.4g; %v exposed\n",
+	fmt.Fprintf(w, "  best buckets\t%d, of at most %.4g MiB, the first %.4g, the last %.4g: %v exposed; bucket_mb = \"auto\" chooses them\n",
 		b.Buckets, b.Cap, b.First, b.Last, round(b.Exposed))
 }

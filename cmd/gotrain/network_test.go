@@ -20,7 +20,7 @@ func TestPlanForANetwork(t *testing.T) {
 	if code != 0 {
 		t.Fatal(code, errs)
 	}
-	for _, want := range []string{"4 on 2 machines", "2 ranks a host reduce in shared memory",
+	for _, want := range []string{"4 on 2 hosts", "2 ranks a host reduce in shared memory",
 		"between 2 hosts exchange below", "exposed communication",
 		"estimated from the peak of the device",
 		"comm.compress = \"", "int8 ", "bucket_mb = "} {
@@ -29,7 +29,7 @@ func TestPlanForANetwork(t *testing.T) {
 		}
 	}
 	out, errs, code = cli(t, onNetwork("--link", "100gbit")...) // a rank a machine
-	if code != 0 || !strings.Contains(out, "4 on 4 machines") {
+	if code != 0 || !strings.Contains(out, "4 on 4 hosts") {
 		t.Error(code, errs, out)
 	}
 	out, errs, code = cli(t, onNetwork()...)

@@ -102,7 +102,7 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 			if travel == "none" {
 				travel = "f32"
 			}
-			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (%s, ring)\n", amount.Bytes(s.Traffic), travel)
+			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (%s)\n", amount.Bytes(s.Traffic), travel)
 		}
 	} else {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")

@@ -74,7 +74,11 @@ func (a *app) leave(err error) error {
 // trainWork trains one rank according to the recipe.
 func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
 	if id.Source != launch.SourceSingle && id.Rank == 0 && id.World != r.Train.Ranks && r.Chose("train.ranks") {
-		fmt.Fprintf(a.err, "%d ranks, set by %s; train.ranks = %d is ignored\n", id.World, id.Source, r.Train.Ranks)
+		by := id.Source
+		if by == launch.SourceGotrain { // hcclrun sets the same variables
+			by = "the launcher"
+		}
+		fmt.Fprintf(a.err, "%d ranks, set by %s; train.ranks = %d is ignored\n", id.World, by, r.Train.Ranks)
 	}
 	term := telemetry.Stdout()
 	resumes := func() bool {

@@ -9,7 +9,8 @@ import (
 	"github.com/gotrain/gotrain/ddp/meet/wire"
 )
 
-// controlConn is a control connection. Sending never blocks: a goroutine writes. Of digests and beats only the latest counts, so a slow reader does not pile them up.
+// controlConn is a control connection. Sending never blocks: a goroutine writes. Of digests and beats only the latest counts, so a slow reader does not pile
+// them up.
 type controlConn struct {
 	conn net.Conn
 	in   *bufio.Reader
