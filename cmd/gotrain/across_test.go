@@ -11,37 +11,42 @@ import (
 	"testing"
 )
 
-// hosts makes two network namespaces with the addresses 10.78.0.1 and 10.78.0.2, and returns a command that stands for ssh.
-func hosts(t *testing.T) (rsh string) {
+// hosts makes two network namespaces with the addresses 10.78.0.1 and 10.78.0.2. It returns what their names begin with, before 0 and 1, and a command that
+// stands for ssh.
+func hosts(t *testing.T) (name, rsh string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	t.Cleanup(func() {
-		for _, n := range []string{"findrun0", "findrun1"} {
-			exec.Command("ip", "netns", "del", n).Run()
-		}
-	})
-	for _, line := range []string{
-		"netns add findrun0", "netns add findrun1", "link add veth0 netns findrun0 type veth peer name veth0 netns findrun1",
-		"-n findrun0 addr add 10.78.0.1/24 dev veth0", "-n findrun1 addr add 10.78.0.2/24 dev veth0",
-		"-n findrun0 link set veth0 up", "-n findrun1 link set veth0 up", "-n findrun0 link set lo up", "-n findrun1 link set lo up",
-	} {
+	name = fmt.Sprintf("across%d-", os.Getpid()) // of this run: another may be going on
+	ip := func(line string) {
+		line = strings.ReplaceAll(line, "NS", name)
 		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
 			t.Skipf("ip %s: %v: %s", line, err, out)
 		}
 	}
+	for i := range 2 {
+		ip(fmt.Sprintf("netns add NS%d", i))
+		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", fmt.Sprint(name, i)).Run() })
+	}
+	for _, line := range []string{
+		"link add veth0 netns NS0 type veth peer name veth0 netns NS1",
+		"-n NS0 addr add 10.78.0.1/24 dev veth0", "-n NS1 addr add 10.78.0.2/24 dev veth0",
+		"-n NS0 link set veth0 up", "-n NS1 link set veth0 up", "-n NS0 link set lo up", "-n NS1 link set lo up",
+	} {
+		ip(line)
+	}
 	rsh = filepath.Join(t.TempDir(), "rsh")
-	script := "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nn=findrun$((${1##*.}-1)); shift\nexec ip netns exec $n sh -c \"$*\"\n"
+	script := "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nn=" + name + "$((${1##*.}-1)); shift\nexec ip netns exec $n sh -c \"$*\"\n"
 	if err := os.WriteFile(rsh, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return rsh
+	return name, rsh
 }
 
 // Two hosts with two ranks each train, whatever starts them; the losses of the last step are the same.
 func TestTwoHostsUnderEveryConvention(t *testing.T) {
-	rsh := hosts(t)
+	ns, rsh := hosts(t)
 	type process struct {
 		host int
 		env  string
@@ -93,7 +98,7 @@ func TestTwoHostsUnderEveryConvention(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, p := range all {
 			cmd := program(t, "run", recipe, "--set", "run.output_dir="+dir)
-			line := strings.Fields(fmt.Sprintf("ip netns exec findrun%d %s", p.host, p.pre))
+			line := strings.Fields(fmt.Sprintf("ip netns exec %s%d %s", ns, p.host, p.pre))
 			cmd.Args = append(line, cmd.Args...)
 			cmd.Env = append(cmd.Env, strings.Fields(p.env)...)
 			var err error

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -16,6 +18,10 @@ func TestMain(m *testing.M) {
 		os.Unsetenv("GOTRAIN_TEST_HCCLRUN") // ranks are other programs
 		main()
 	}
+	if signal.Ignored(syscall.SIGINT) { // by a shell that started the tests in the background; the processes of the tests would inherit that
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT)
+	}
+	os.Unsetenv("GOMAXPROCS") // a launcher sets it only where the user did not
 	os.Exit(m.Run())
 }
 

@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		os.Unsetenv("GOTRAIN_TEST_ROLE")
 		os.Exit(play(role))
 	}
+	if signal.Ignored(syscall.SIGINT) { // by a shell that started the tests in the background; the processes of the tests would inherit that
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT)
+	}
+	os.Unsetenv("GOMAXPROCS") // a launcher sets it only where the user did not
 	os.Exit(m.Run())
 }
 

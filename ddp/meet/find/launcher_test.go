@@ -68,10 +68,10 @@ func TestAcrossHosts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	rsh := namespaces(t)
+	host, rsh := namespaces(t)
 	for _, l := range launchers {
 		t.Run(l.mpirun, func(t *testing.T) {
-			args := strings.Fields("ip netns exec find0 " + l.mpirun + " " + strings.Replace(l.across, "RSH", rsh, 1))
+			args := strings.Fields("ip netns exec " + host + " " + l.mpirun + " " + strings.Replace(l.across, "RSH", rsh, 1))
 			out := under(t, l.mpirun, l.version, l.how, args)
 			if n := strings.Count(out, "4 ranks on 2 machines by "+l.how); n != 4 {
 				t.Errorf("%d of 4 ranks\n%s", n, out)
@@ -80,29 +80,33 @@ func TestAcrossHosts(t *testing.T) {
 	}
 }
 
-// namespaces makes the hosts find0 (10.77.0.1) and find1 (10.77.0.2), and returns a command that stands for ssh.
-func namespaces(t *testing.T) (rsh string) {
+// namespaces makes two hosts, 10.77.0.1 and 10.77.0.2. It returns the name of the first and a command that stands for ssh.
+func namespaces(t *testing.T) (host, rsh string) {
 	t.Helper()
-	t.Cleanup(func() {
-		for _, n := range []string{"find0", "find1"} {
-			exec.Command("ip", "netns", "del", n).Run()
-		}
-	})
-	for _, line := range []string{
-		"netns add find0", "netns add find1", "link add veth0 netns find0 type veth peer name veth0 netns find1",
-		"-n find0 addr add 10.77.0.1/24 dev veth0", "-n find1 addr add 10.77.0.2/24 dev veth0",
-		"-n find0 link set veth0 up", "-n find1 link set veth0 up", "-n find0 link set lo up", "-n find1 link set lo up",
-	} {
+	name := fmt.Sprintf("find%d-", os.Getpid()) // of this run: another may be going on
+	ip := func(line string) {
+		line = strings.ReplaceAll(line, "NS", name)
 		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
 			t.Skipf("ip %s: %v: %s", line, err, out)
 		}
 	}
+	for i := range 2 {
+		ip(fmt.Sprintf("netns add NS%d", i))
+		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", fmt.Sprint(name, i)).Run() })
+	}
+	for _, line := range []string{
+		"link add veth0 netns NS0 type veth peer name veth0 netns NS1",
+		"-n NS0 addr add 10.77.0.1/24 dev veth0", "-n NS1 addr add 10.77.0.2/24 dev veth0",
+		"-n NS0 link set veth0 up", "-n NS1 link set veth0 up", "-n NS0 link set lo up", "-n NS1 link set lo up",
+	} {
+		ip(line)
+	}
 	rsh = filepath.Join(t.TempDir(), "rsh")
-	script := "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nn=find$((${1##*.}-1)); shift\nexec ip netns exec $n sh -c \"$*\"\n"
+	script := "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nn=" + name + "$((${1##*.}-1)); shift\nexec ip netns exec $n sh -c \"$*\"\n"
 	if err := os.WriteFile(rsh, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return rsh
+	return name + "0", rsh
 }
 
 // asRank meets the other ranks.
