@@ -11,6 +11,9 @@ import (
 	"testing"
 )
 
+// ownNet makes addresses and job numbers those of this run: the ranks of another one may share memory under the same names.
+var ownNet = strings.NewReplacer("10.78.0.", fmt.Sprintf("10.%d.%d.", os.Getpid()>>8&255, os.Getpid()&255), "JOB_ID=77", fmt.Sprint("JOB_ID=", os.Getpid()))
+
 // hosts makes two network namespaces with the addresses 10.78.0.1 and 10.78.0.2. It returns what their names begin with, before 0 and 1, and a command that
 // stands for ssh.
 func hosts(t *testing.T) (name, rsh string) {
@@ -20,7 +23,7 @@ func hosts(t *testing.T) (name, rsh string) {
 	}
 	name = fmt.Sprintf("across%d-", os.Getpid()) // of this run: another may be going on
 	ip := func(line string) {
-		line = strings.ReplaceAll(line, "NS", name)
+		line = ownNet.Replace(strings.ReplaceAll(line, "NS", name))
 		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
 			t.Skipf("ip %s: %v: %s", line, err, out)
 		}
@@ -98,9 +101,9 @@ func TestTwoHostsUnderEveryConvention(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, p := range all {
 			cmd := program(t, "run", recipe, "--set", "run.output_dir="+dir)
-			line := strings.Fields(fmt.Sprintf("ip netns exec %s%d %s", ns, p.host, p.pre))
+			line := strings.Fields(ownNet.Replace(fmt.Sprintf("ip netns exec %s%d %s", ns, p.host, p.pre)))
 			cmd.Args = append(line, cmd.Args...)
-			cmd.Env = append(cmd.Env, strings.Fields(p.env)...)
+			cmd.Env = append(cmd.Env, strings.Fields(ownNet.Replace(p.env))...)
 			var err error
 			if cmd.Path, err = exec.LookPath("ip"); err != nil {
 				t.Skip(err)

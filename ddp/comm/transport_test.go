@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ type carrier struct {
 	o    comm.Opening
 }
 
+var carriers sync.Once // the test may run several times
+
 func TestForDevice(t *testing.T) {
 	broken := errors.New("no link")
 	of := func(families ...string) func(npu.Device) bool {
@@ -45,10 +48,12 @@ func TestForDevice(t *testing.T) {
 			return carrier{name: name, o: o}, nil
 		}
 	}
-	comm.RegisterTransport("slow", 1, of("blue", "red"), open("slow"))
-	comm.RegisterTransport("fast", 9, of("blue"), open("fast"))
-	comm.RegisterTransport("bad", 20, of("green"), func(context.Context, comm.Opening) (comm.Communicator, error) { return nil, broken })
-	comm.RegisterTransport("slow green", 1, of("green"), open("slow green"))
+	carriers.Do(func() {
+		comm.RegisterTransport("slow", 1, of("blue", "red"), open("slow"))
+		comm.RegisterTransport("fast", 9, of("blue"), open("fast"))
+		comm.RegisterTransport("bad", 20, of("green"), func(context.Context, comm.Opening) (comm.Communicator, error) { return nil, broken })
+		comm.RegisterTransport("slow green", 1, of("green"), open("slow green"))
+	})
 	ctx, alone := t.Context(), self.New()
 	two := pair{alone}
 	for family, want := range map[string]string{"blue": "fast", "red": "slow"} {
