@@ -162,7 +162,7 @@ func TestRunTellsKernels(t *testing.T) {
 		t.Errorf("a run of another number of ranks is compared: %+v %v", p.Measured, err)
 	}
 	k.Batch = 7
-	if _, err := tr.Predict(sum, n); err == nil || !strings.Contains(err.Error(), "the run had batches of 7 x 2 a rank") {
+	if _, err := tr.Predict(sum, n); err == nil || !strings.Contains(err.Error(), "the measured run had batches of 7 x 2 a rank") {
 		t.Error(err)
 	}
 }
