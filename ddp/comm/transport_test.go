@@ -36,10 +36,12 @@ type carrier struct {
 	o    comm.Opening
 }
 
-var carriers sync.Once // the test may run several times
+var (
+	carriers sync.Once // the test may run several times
+	broken   = errors.New("no link")
+)
 
 func TestForDevice(t *testing.T) {
-	broken := errors.New("no link")
 	of := func(families ...string) func(npu.Device) bool {
 		return func(d npu.Device) bool { return strings.Contains(strings.Join(families, " "), d.Info().Family) }
 	}
