@@ -28,8 +28,8 @@
 // # Who does the work
 //
 // Calls are executed one after another in the order of issue, by one driver at a time: a worker with an OS thread of its own, or the caller in Wait.
-// The driver uses non-blocking system calls of its own. Go's poller would cost a third of a small call. It looks for 50 microseconds before it sleeps,
-// unless the ranks of this machine are more than its processors.
+// The driver uses non-blocking system calls of its own. Go's poller would cost a third of a small call. It looks for 50 microseconds before it sleeps.
+// Where the ranks of this machine are more than its processors, it yields once instead.
 //
 // # When something breaks
 //

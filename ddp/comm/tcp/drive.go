@@ -75,6 +75,7 @@ func (c *Comm) drive(last *call, ctx context.Context) {
 
 func (c *Comm) turns(last *call, ctx context.Context) {
 	var idle time.Duration // since when nothing has moved
+	yielded := false       // since something has moved
 	for passes := 0; ; passes++ {
 		if c.down.Load() {
 			c.drain()
@@ -96,9 +97,13 @@ func (c *Comm) turns(last *call, ctx context.Context) {
 		switch {
 		case err != nil:
 		case moved:
+			yielded = false
 			if idle = 0; passes%glanceAt == 0 {
 				err = c.glance()
 			}
+		case c.crowded && !yielded:
+			yielded = true
+			c.giveWay()
 		default:
 			now := time.Since(c.base)
 			if idle == 0 {
@@ -253,6 +258,17 @@ func (c *Comm) endCall() {
 		return
 	}
 	c.finish(k, nil)
+}
+
+// giveWay lets another rank have the processor. Where ranks share it, what this one waits for often comes from the next in line: when the turn comes back, it
+// is there, and nobody had to be put to sleep and woken.
+func (c *Comm) giveWay() {
+	yieldProcessor()
+	for _, p := range c.others {
+		for _, l := range p.lines {
+			l.dry, l.stuck = false, false // worth another call
+		}
+	}
 }
 
 // sleep waits for a connection that can move something, for a ring of the bell, or for a slice of time.

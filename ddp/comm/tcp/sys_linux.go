@@ -142,6 +142,9 @@ func poll(fds []unix.PollFd, ms int) int {
 	return n
 }
 
+// yieldProcessor lets another thread that waits for this processor run first.
+func yieldProcessor() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // unread is the number of bytes that have come and were not read.
 func unread(fd int) int {
 	n, err := unix.IoctlGetInt(fd, unix.SIOCINQ)
