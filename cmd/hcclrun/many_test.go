@@ -442,8 +442,11 @@ func TestOverSSH(t *testing.T) {
 		t.Fatalf("code %d\n%s", code, h.out.String())
 	}
 	// This host is part of the job, and needs no ssh. The word with blanks and quotes arrives as it is.
+	said := filepath.Join(t.TempDir(), "said") // by rank 0, which the failure of rank 2 ends
 	h = start(t, env, "-H", "localhost,n2:2", "-x", `WORDS=it's "two words"`, "sh", "-c",
-		`echo "rank $GOTRAIN_RANK/$GOTRAIN_WORLD_SIZE on $GOTRAIN_NODE_RANK: $WORDS, ${#GOTRAIN_JOB_TOKEN}"; [ $GOTRAIN_RANK != 2 ] || exit 76; sleep 20`)
+		`echo "rank $GOTRAIN_RANK/$GOTRAIN_WORLD_SIZE on $GOTRAIN_NODE_RANK: $WORDS, ${#GOTRAIN_JOB_TOKEN}"; [ $GOTRAIN_RANK != 0 ] || : >'`+said+`'
+		[ $GOTRAIN_RANK = 2 ] || exec sleep 60
+		until [ -e '`+said+`' ]; do sleep 0.02; done; exit 76`)
 	code := h.code()
 	for _, want := range []string{`rank 0/3 on 0: it's "two words", 64`, `[n2 2] rank 2/3 on 1: it's "two words", 64`,
 		"rank 2 failed first: exit code 76 (numerics) (host n2, "} {
