@@ -155,3 +155,38 @@ func first(outs []Outcome) (f Outcome, by *Outcome, failed bool) {
 	}
 	return f, by, true
 }
+
+// apart returns a rank of another host that the first failed rank gave up, or that gave up that one, if both reported it and ended by themselves: then no rank
+// has failed, but the network between their hosts. A time-out (124) is another matter: ranks that wait in different places are late for each other.
+func apart(f Outcome, outs []Outcome) *Outcome {
+	lost := func(o Outcome) bool {
+		return o.Record != nil && o.Code == ExitUnavailable && !o.own() && !o.ByUs && o.Lost == ""
+	}
+	if !lost(f) {
+		return nil
+	}
+	for _, o := range outs {
+		if o.Host != f.Host && lost(o) && (slices.Contains(f.others(), o.Rank) || slices.Contains(o.others(), f.Rank)) {
+			return &o
+		}
+	}
+	return nil
+}
+
+// frozen reports whether only such ranks still run that others, which have ended, gave up: a longer time to end is of no use to them.
+func (s *supervisor) frozen() bool {
+	blamed := map[int]bool{}
+	for _, o := range s.ended {
+		if o.Record, _ = s.ranks[o.Rank-s.First].said.get(); o.Code == ExitUnavailable {
+			for _, r := range o.others() {
+				blamed[r] = true
+			}
+		}
+	}
+	for i, r := range s.ranks {
+		if said, _ := r.said.get(); !r.gone && (said != nil || !blamed[s.First+i]) {
+			return false
+		}
+	}
+	return len(blamed) > 0
+}

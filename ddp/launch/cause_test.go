@@ -72,3 +72,31 @@ func TestFirst(t *testing.T) {
 		t.Error("nobody failed")
 	}
 }
+
+// Ranks of different hosts that were alive and gave each other up: the network failed. On one host, or after a time-out, one of them did.
+func TestApart(t *testing.T) {
+	rank := func(rank int, host string, code int, blames ...int) Outcome {
+		return Outcome{Rank: rank, Host: host, Code: code, After: time.Second, Record: &Record{Reason: "gone", Blames: blames, Victim: len(blames) == 0}}
+	}
+	for _, c := range []struct {
+		name string
+		outs []Outcome
+		want bool
+	}{
+		{"each other", []Outcome{rank(0, "a", 69, 1), rank(1, "b", 69, 0)}, true},
+		{"one was told that it is the other", []Outcome{rank(1, "b", 69), rank(0, "a", 69, 1)}, true},
+		{"one host", []Outcome{rank(0, "a", 69, 1), rank(1, "a", 69, 0)}, false},
+		{"late for each other", []Outcome{rank(0, "a", 124, 1), rank(1, "b", 124, 0)}, false},
+		{"one failed by itself", []Outcome{rank(0, "a", 69, 1), rank(1, "b", 74, 1)}, false},
+		{"one was killed", []Outcome{rank(0, "a", 69, 1), {Rank: 1, Host: "b", Code: 137, Signal: syscall.SIGKILL}}, false},
+		{"both lost a third", []Outcome{rank(0, "a", 69, 2), rank(1, "b", 69, 2)}, false},
+	} {
+		f, by, _ := first(c.outs)
+		fail := &Failure{Outcome: f, By: by, Apart: apart(f, c.outs)}
+		if text := fail.Error(); (fail.Apart != nil) != c.want || strings.Contains(text, "lost each other") != c.want {
+			t.Errorf("%s: %s", c.name, text)
+		} else if c.want && (fail.ExitCode() != ExitUnavailable || !strings.Contains(text, "hosts "+f.Host+" and ") || !strings.Contains(text, "\nhint: ")) {
+			t.Errorf("%s: code %d\n%s", c.name, fail.ExitCode(), text)
+		}
+	}
+}

@@ -54,6 +54,8 @@ type Failure struct {
 	Why string
 	// By is the rank that noticed the failure if the failed rank itself hung and could not report it.
 	By *Outcome
+	// Apart is a rank of another host if this one and that one were alive and gave each other up: the network between them failed, not a rank.
+	Apart *Outcome
 }
 
 // ExitCode returns the code of the first failed rank, or if it hung, of the rank that noticed; 124 if the rank was killed for not stopping in time.
@@ -82,6 +84,15 @@ func (f *Failure) Error() string {
 	f.others(&b)
 	if f.Lost != "" && f.By == nil {
 		fmt.Fprintf(&b, "launch: host %s was lost first, with rank %d (%.1fs after start): %s", f.Host, f.Rank, f.failedAfter().Seconds(), f.Lost)
+		return b.String()
+	}
+	if f.Apart != nil {
+		fmt.Fprintf(&b, "launch: hosts %s and %s lost each other (%.1fs after start): ", f.Host, f.Apart.Host, f.failedAfter().Seconds())
+		b.WriteString(strings.TrimSpace(f.Record.Reason))
+		if !strings.Contains(f.Record.Reason, "\nhint: ") {
+			fmt.Fprintf(&b, "\nhint: ranks %d and %d were both alive, so look at the network between their hosts: links, switches, firewalls; "+
+				"or one of them was frozen for seconds", f.Rank, f.Apart.Rank)
+		}
 		return b.String()
 	}
 	fmt.Fprintf(&b, "launch: rank %d failed first: ", f.Rank)
@@ -124,7 +135,7 @@ func (f *Failure) others(b *strings.Builder) {
 	for _, o := range f.Rest {
 		then := "then"
 		if o.failedAfter() < f.failedAfter() {
-			then = "before"
+			then = "had already"
 		}
 		switch {
 		case o.OK():
@@ -168,6 +179,9 @@ func (f *Failure) lastLines() []string {
 }
 
 func (f *Failure) hint() string {
+	if f.By != nil && f.By.Code == ExitUnavailable && !strings.Contains(f.By.Record.Reason, "\nhint: ") {
+		return "a process that gives no sign of life is suspended (SIGSTOP, a debugger, a frozen container), or waits for a device or a file system"
+	}
 	if f.ByUs {
 		return ""
 	}

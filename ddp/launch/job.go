@@ -49,6 +49,7 @@ type Job struct {
 
 	started func(rank, pid int)       // for tests
 	apart   time.Duration             // least time between two requests that count as two
+	thaw    time.Duration             // grace of frozen ranks
 	backOff func(n int) time.Duration // before start n
 	refill  time.Duration             // after a run of this length, all restarts are available again
 }
@@ -96,6 +97,9 @@ func (j *Job) fill() error {
 func (j *Job) defaults() {
 	if j.Grace <= 0 {
 		j.Grace = DefaultGrace
+	}
+	if j.thaw == 0 {
+		j.thaw = thaw
 	}
 	if j.apart == 0 {
 		j.apart = oneRequest

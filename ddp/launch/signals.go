@@ -35,6 +35,8 @@ func wanted() (out []os.Signal) {
 // first gets a moment to exit by itself and report why.
 func (s *supervisor) failed(o Outcome) {
 	switch {
+	case !o.OK() && s.asked != 0 && s.byUser == 0 && s.deadline != nil && s.grace() < time.Until(s.due): // the last of those that could end has ended
+		s.allow(s.grace())
 	case o.OK() || s.asked != 0:
 	case o.Code == ExitUnavailable && s.settled == nil:
 		s.settled = time.After(settle)
@@ -100,13 +102,24 @@ func (s *supervisor) ask(sig syscall.Signal) {
 	s.asked = sig
 	s.send(sig)
 	if !s.killed {
-		s.allow(s.Grace)
+		s.allow(s.grace())
 	}
+}
+
+// thaw is how long a rank may take to end that others gave up since it gives no sign of life.
+const thaw = 5 * time.Second
+
+// grace is how long the ranks may take to end.
+func (s *supervisor) grace() time.Duration {
+	if s.byUser == 0 && s.frozen() {
+		return min(s.Grace, s.thaw)
+	}
+	return s.Grace
 }
 
 // allow sets the deadline to d from now.
 func (s *supervisor) allow(d time.Duration) {
-	s.deadline, s.due = time.After(d), time.Now().Add(d)
+	s.deadline, s.due, s.granted = time.After(d), time.Now().Add(d), d
 }
 
 // overdue acts when the grace period expires. It waits for a rank that is saving, and then restarts the grace period for all: the saved work is worth
@@ -136,7 +149,7 @@ func (s *supervisor) overdue() {
 		return
 	}
 	s.deadline = nil
-	s.console.say("%s still running %v after the stop request: killing the group", s.alive(), s.Grace)
+	s.console.say("%s still running %v after the stop request: killing the group", s.alive(), s.granted)
 	s.kill()
 }
 

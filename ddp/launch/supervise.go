@@ -73,6 +73,7 @@ type supervisor struct {
 	saved     bool             // a rank was busy when the deadline passed
 	deadline  <-chan time.Time // when it fires: overdue
 	due       time.Time        // when deadline fires
+	granted   time.Duration    // what the deadline was when it was set
 	settled   <-chan time.Time // when it fires, the ranks are asked to end after a secondary failure
 }
 
@@ -282,6 +283,9 @@ func (s *supervisor) result() error {
 		return &StoppedError{Signal: s.byUser, Code: 128 + int(s.byUser)}
 	}
 	fail := &Failure{Outcome: f, Tail: s.ranks[f.Rank-s.First].out.tail.last(), By: by}
+	if by == nil {
+		fail.Apart = apart(f, s.ended)
+	}
 	if f.ByUs && f.Signal == syscall.SIGKILL {
 		fail.Why = fmt.Sprintf("did not stop within %v of %s and was killed", s.Grace, unix.SignalName(s.asked))
 	}

@@ -130,6 +130,13 @@ func play(role string) int {
 		time.Sleep(100 * time.Millisecond)
 		fmt.Println("the real reason")
 		return ExitNumerics
+	case "frozen": // rank 1 is suspended, and rank 0 gives it up
+		if id.Rank == 1 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			return 0
+		}
+		Report(WithBlame(errors.New("rank 1 is gone: no sign of life"), 1))
+		return ExitUnavailable
 	case "storage": // rank 0 cannot write, says so, and is slower to exit than its peer
 		if id.Rank == 0 {
 			Report(WithCode(ExitStorage, errors.New("write model.safetensors: no space left on device")))
@@ -316,6 +323,20 @@ func TestSuperviseSecondaryFailureIsNotFirst(t *testing.T) {
 	}
 	if lines := strings.Split(err.Error(), "\n"); !strings.Contains(lines[len(lines)-1], "rank 1 failed first: exit code 76 (numerics)") {
 		t.Errorf("the first failure is not the last line:\n%s", err)
+	}
+}
+
+// A rank that hangs, and that all others gave up, is not waited for as long as one that may be saving.
+func TestSuperviseFrozenRankIsKilledSoon(t *testing.T) {
+	begin := time.Now()
+	_, errs, err := supervise(t, t.Context(), 2, "frozen", func(j *Job) { j.Grace, j.thaw = time.Minute, 100*time.Millisecond })
+	var f *Failure
+	if !errors.As(err, &f) || f.Rank != 1 || f.By == nil || f.ExitCode() != ExitUnavailable || time.Since(begin) > 30*time.Second {
+		t.Fatalf("after %v: %v", time.Since(begin), err)
+	}
+	if !strings.Contains(errs, "rank 1 is still running 100ms after") ||
+		!strings.Contains(err.Error(), "\nhint: a process that gives no sign of life is suspended") {
+		t.Errorf("said %q, reported:\n%v", errs, err)
 	}
 }
 

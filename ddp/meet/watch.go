@@ -37,7 +37,11 @@ func (c *coordinator) watch() {
 		c.mu.Lock()
 		now := time.Now()
 		if silent := c.watchdog.look(now); len(silent) > 0 && c.cfg.Heartbeat >= 0 && c.problem == nil {
-			c.cause.ended(silent[0], fmt.Sprintf("no sign of life for %v from %s", c.watchdog.limit, c.names(silent)))
+			reason := fmt.Sprintf("no sign of life for %v", c.watchdog.limit)
+			if len(silent) > 1 { // the fault itself names one rank and its host
+				reason += " from " + c.names(silent)
+			}
+			c.cause.ended(silent[0], reason)
 			c.announce()
 		}
 		if n%2 == 1 {

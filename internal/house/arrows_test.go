@@ -44,7 +44,7 @@ var arrows = map[string]string{
 	"ddp/meet/pmix":  "ddp/launch npu/solib",                             // it loads a library
 	"ddp/comm":       "npu",
 	"ddp/comm/...":   "npu npu/... ddp/comm ddp/comm/...",
-	"ddp/comm/tcp":   "npu ddp/comm ddp/comm/... ddp/meet ddp/meet/wire",
+	"ddp/comm/tcp":   "npu ddp/comm ddp/comm/... ddp/launch ddp/meet ddp/meet/wire",
 	"ddp/comm/nodes": "npu ddp/comm ddp/comm/... ddp/meet",
 	"ddp/comm/link":  "",
 	"ddp/launch":     "internal/cgroup internal/procfs",

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/ddp/meet"
 )
 
@@ -99,7 +100,7 @@ func (c *Comm) verdict(err error, call string) error {
 	case !errors.As(err, &f):
 		return fmt.Errorf("comm: %s: %w", call, err)
 	case f.Rank == c.jobs[c.rank]:
-		return fmt.Errorf("comm: %s: the other ranks were told that this one (%d) failed: %s", call, f.Rank, f.Reason)
+		return &accused{call, f}
 	}
 	e := &comm.PeerError{Rank: f.Rank, Call: call, Reason: f.Reason}
 	if f.Host != "" {
@@ -107,6 +108,22 @@ func (c *Comm) verdict(err error, call string) error {
 	}
 	return e
 }
+
+// accused is the error of a rank that others gave up. It is alive, so what failed is the way between them, and it is a victim like they are.
+type accused struct {
+	call  string
+	fault *meet.Fault
+}
+
+func (e *accused) Error() string {
+	return fmt.Sprintf("comm: %s: the other ranks gave up this one (rank %d), although it is alive: %s", e.call, e.fault.Rank, e.fault.Reason)
+}
+
+// Victim reports that another rank, or the network, is the cause.
+func (e *accused) Victim() bool { return true }
+
+// ExitCode returns 69.
+func (e *accused) ExitCode() int { return launch.ExitUnavailable }
 
 // patienceOfJob is how long a second group waits for the Control to say why a peer left.
 const patienceOfJob = 500 * time.Millisecond
