@@ -21,7 +21,7 @@ func TestSameBits(t *testing.T) {
 	for _, dt := range types {
 		for _, op := range []comm.Op{comm.Sum, comm.Max, comm.Min} {
 			for _, w := range []int{1, 2, 4, 5} {
-				for _, n := range []int{1, 7, 1023, 5000} {
+				for _, n := range []int{1, 7, 1023, 5000, 9001} {
 					for _, inPlace := range []bool{true, false} {
 						check(t, rng, op, dt, w, n, inPlace)
 					}

@@ -27,7 +27,7 @@ const (
 	inlineBytes = 1 << 20
 	// untimed calls are so short that reading the clock would be a large part of them. They are timed only if they have to wait; otherwise
 	// they count as having taken no time.
-	untimed = 16 << 10
+	untimed = 64 << 10
 	// Calls up to this size go through slots in one round even if memory is shared. With a processor for each rank a round is cheap, so data
 	// should stay in place; with more ranks than processors a round costs context switches, and copying is cheap.
 	smallRoomy   = 1 << 10

@@ -11,3 +11,6 @@ func storeRelease(p *uint64, v uint64)
 
 // fence makes earlier stores visible before later loads. Any locked instruction does that.
 func (c *Comm) fence() { atomic.AddUint32(&c.fenced, 1) }
+
+// pause tells the processor that this is a loop that polls: another rank may be at work on the other thread of the same core, and the loop ends faster.
+func pause()

@@ -96,6 +96,7 @@ func (c *Comm) missing() (ranks []int) {
 func (c *Comm) await(k *call, m mode, ctx context.Context) (ok bool, err error) {
 	there := c.reached()
 	for i := 0; i < c.looks && !there; i++ {
+		pause()
 		there = c.reached()
 	}
 	c.wakeSleepers()
@@ -144,6 +145,7 @@ func lookFor(d time.Duration, f func() bool) bool {
 			if f() {
 				return true
 			}
+			pause()
 		}
 		if time.Since(begin) > d {
 			return false
