@@ -95,7 +95,11 @@ func waiting(id launch.Identity, missing []int, lookup launch.Lookup) string {
 	return fmt.Sprintf("rank %d of %d waits for ranks %v to start\n%s", id.Rank, id.World, missing, announced(id, lookup))
 }
 
+// announced is the hint for ranks that do not come.
 func announced(id launch.Identity, lookup launch.Lookup) string {
+	if id.Source == launch.SourceGotrain && id.Nodes > 1 { // by hcclrun, which on each host starts the ranks of that host
+		return fmt.Sprintf("hint: the job has %d ranks on %d hosts: look at the output of hcclrun on the other hosts, or start it there", id.World, id.Nodes)
+	}
 	return fmt.Sprintf("hint: the environment announces %d ranks (%s); to run alone, unset these variables or set GOTRAIN_LAUNCHER=none",
 		id.World, id.Said(lookup))
 }

@@ -22,7 +22,7 @@
 //
 // A proved rank says who it is: host, process, version of the binary, device, machine, and the address of its listener for data. When all are there, the
 // coordinator checks that they fit (versions, devices, local ranks, addresses) and sends everybody the roster, or everybody the sentence why not. Until then
-// it says every ten seconds for whom it waits: "waiting for ranks 4–7 of host n2; 12 of 16 are here".
+// it says every ten seconds for whom it waits: "waiting for ranks 4–7 of host n2; 12 of 16 have joined".
 //
 // # Nodes
 //

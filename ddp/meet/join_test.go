@@ -74,7 +74,7 @@ func TestMissingRanks(t *testing.T) {
 			continue
 		}
 		var late *LateError
-		const want = "meet: start: after 1s: waiting for ranks 4, 5, 7 of host n2; 5 of 8 are here\nhint: "
+		const want = "meet: start: after 1s: waiting for ranks 4, 5, 7 of host n2; 5 of 8 have joined\nhint: "
 		if !errors.As(err, &late) || !strings.HasPrefix(err.Error(), want) || fmt.Sprint(late.Blames()) != "[4 5 7]" || launch.ExitCode(err) != launch.ExitTimeout {
 			t.Errorf("rank %d: %v", r, err)
 		}
@@ -86,8 +86,8 @@ func TestMissingSentence(t *testing.T) {
 	h.peers[0] = &peer{}
 	h.peers[0].join.Host = "n1"
 	for want, per := range map[string]int{
-		"waiting for ranks 1–3 of host n1, ranks 4–7 of node 1, ranks 8–11 of node 2 and ranks 12–15 of node 3; 1 of 16 are here": 4,
-		"waiting for ranks 1–15; 1 of 16 are here": -1,
+		"waiting for ranks 1–3 of host n1, ranks 4–7 of node 1, ranks 8–11 of node 2 and ranks 12–15 of node 3; 1 of 16 have joined": 4,
+		"waiting for ranks 1–15; 1 of 16 have joined": -1,
 	} {
 		h.cfg.LocalWorld = per
 		if got := h.missing(); got != want {
@@ -253,7 +253,7 @@ func TestWaitingSentences(t *testing.T) {
 		}
 		return c.Rank != 2
 	})
-	for r, want := range []string{0: "waiting for ranks 2, 3 of node 1; 2 of 4 are here", 1: "waiting for ranks 2, 3 of node 1; 2 of 4 are here",
+	for r, want := range []string{0: "waiting for ranks 2, 3 of node 1; 2 of 4 have joined", 1: "waiting for ranks 2, 3 of node 1; 2 of 4 have joined",
 		3: "rank 3 on host h3 cannot reach rank 0: 127.0.0.1:"} {
 		if r == 2 {
 			continue

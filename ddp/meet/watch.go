@@ -79,7 +79,7 @@ func (c *coordinator) late() {
 	c.fail(g)
 }
 
-// missing says who has not come: "waiting for ranks 4–7 of host n2; 12 of 16 are here".
+// missing says who has not come: "waiting for ranks 4–7 of host n2; 12 of 16 have joined".
 func (c *coordinator) missing() string {
 	var list []int
 	for r, p := range c.peers {
@@ -87,7 +87,7 @@ func (c *coordinator) missing() string {
 			list = append(list, r)
 		}
 	}
-	return fmt.Sprintf("waiting for %s; %d of %d are here", byHost(list, c.placeOf), len(c.peers)-len(list), len(c.peers))
+	return fmt.Sprintf("waiting for %s; %d of %d have joined", byHost(list, c.placeOf), len(c.peers)-len(list), len(c.peers))
 }
 
 // placeOf says where a rank that has not come should be: on the host of ranks of the same node that have come, as far as numbers tell.
