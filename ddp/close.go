@@ -76,13 +76,7 @@ func (e *Engine) undo() error {
 }
 
 // part leaves the groups that the engine has made.
-func (e *Engine) part() error {
-	var errs []error
-	for _, l := range e.lanes[min(1, len(e.lanes)):] {
-		errs = append(errs, l.group.Close())
-	}
-	return errors.Join(errs...)
-}
+func (e *Engine) part() error { return closeGroups(e.groups, e.comm) }
 
 // Abandon is Close for a device that cannot be stopped: gradient memory stays until the process ends, even after Close of the communicator.
 func (e *Engine) Abandon() error {
@@ -136,8 +130,10 @@ func (e *Engine) fail(err error) {
 // abort breaks all communicators.
 func (e *Engine) abort(err error) {
 	e.comm.Abort(err)
-	for _, l := range e.lanes[min(1, len(e.lanes)):] {
-		l.group.Abort(err)
+	for _, g := range e.groups {
+		if g != e.comm {
+			g.Abort(err)
+		}
 	}
 	if e.ctl != e.comm {
 		e.ctl.Abort(err)

@@ -33,10 +33,11 @@ type Engine struct {
 	landed chan struct{} // one token: all buckets of the step landed
 	broken chan struct{} // closed with err
 
-	codec  Codec         // nil: none
-	device DeviceCodec   // codec, if the device does its work
-	plain  *schedule.Run // of steps without the codec
-	coded  *schedule.Run // of steps with it; nil if there is none
+	codec  Codec               // nil: none
+	groups []comm.Communicator // by its phase; comm, or others that the engine closes
+	device DeviceCodec         // codec, if the device does its work
+	plain  *schedule.Run       // of steps without the codec
+	coded  *schedule.Run       // of steps with it; nil if there is none
 
 	leave   chan struct{} // closed by Abandon
 	leaving sync.Once

@@ -10,9 +10,10 @@ import (
 
 // lane is a group of ranks with an order of issue of its own, and two goroutines: the issuer and the completer.
 type lane struct {
-	group  comm.Communicator
-	issue  chan ready    // in the order of package schedule
-	flight chan inFlight // issued, in that order
+	group  comm.Communicator // of steps without a codec: in the first lane
+	coded  comm.Communicator // of a phase of the codec, or of all
+	issue  chan ready        // in the order of package schedule
+	flight chan inFlight     // issued, in that order
 }
 
 // encode opens the codec, if there is one, and makes the lanes.
@@ -45,39 +46,44 @@ func newRun(buckets, phases, groups int) (*schedule.Run, error) {
 	return schedule.NewRun(p), nil
 }
 
-// openCodec makes a group for each phase beyond the first, where the transport can.
+// of is the group of a collective.
+func (l *lane) of(r ready) comm.Communicator {
+	if r.coded {
+		return l.coded
+	}
+	return l.group
+}
+
+// openCodec opens the codec, and makes a lane for each of its groups.
 func (e *Engine) openCodec(ctx context.Context, buckets int) (err error) {
-	codec, phases, groups := e.cfg.Codec, e.cfg.Codec.Phases(), 1
+	codec := e.cfg.Codec
 	if _, ok := e.comm.(comm.Ordered); ok {
-		if e.device, ok = codec.(DeviceCodec); !ok || phases != 1 {
+		if e.device, ok = codec.(DeviceCodec); !ok || codec.Phases() != 1 {
 			return fmt.Errorf("ddp: rank %d: codec %s works in the host's memory, and transport %q reduces the memory of the device\n"+
 				"hint: use a codec that the device can cast to (f16, bf16), or none", e.comm.Rank(), codec.Name(), e.comm.Transport())
 		}
 	}
-	if _, ok := e.comm.(comm.Brancher); ok {
-		groups = phases
-	}
-	if e.coded, err = newRun(buckets, phases, groups); err != nil {
-		return err
-	}
 	ctx, cancel := e.deadline(ctx)
 	defer cancel()
-	for phase := 1; phase < groups; phase++ {
-		g, err := comm.Branch(ctx, e.comm)
-		if err != nil {
-			return fmt.Errorf("ddp: rank %d: a group for phase %d of codec %s: %w", e.comm.Rank(), phase, codec.Name(), err)
-		}
-		e.lanes = append(e.lanes, &lane{group: g})
-	}
 	mem := make([]comm.Mem, len(e.bkts))
 	for k, b := range e.bkts {
 		mem[k] = b.Mem
 	}
-	if err := codec.Open(e.plan, mem, e.comm); err != nil {
+	used, groups, err := OpenCodec(ctx, codec, e.plan, mem, e.comm)
+	if err != nil {
 		return fmt.Errorf("ddp: rank %d: codec %s: %w", e.comm.Rank(), codec.Name(), err)
 	}
-	e.codec = codec
-	return nil
+	e.codec, e.groups = used, groups
+	phases := used.Phases()
+	if last := len(groups) - 1; last > 0 && groups[last] == e.comm { // one for all phases
+		groups = groups[:1]
+	}
+	e.lanes[0].coded = groups[0]
+	for _, g := range groups[1:] {
+		e.lanes = append(e.lanes, &lane{group: g, coded: g})
+	}
+	e.coded, err = newRun(buckets, phases, len(groups))
+	return err
 }
 
 // touch reduces the zeros in gradient memory once, as steps will, so that the transport sets up its connections and mappings now.
@@ -119,7 +125,7 @@ func (e *Engine) touchCoded(ctx context.Context, k int) error {
 		if err != nil {
 			return err
 		}
-		if err := e.once(ctx)(comm.Do(ctx, e.lanes[e.coded.Plan().LaneOf(phase)].group, call, out, in)); err != nil {
+		if err := e.once(ctx)(comm.Do(ctx, e.lanes[e.coded.Plan().LaneOf(phase)].coded, call, out, in)); err != nil {
 			return err
 		}
 	}

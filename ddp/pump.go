@@ -60,7 +60,8 @@ func (e *Engine) issuer(l *lane) {
 
 // start issues a collective: behind the event on the device if the transport can, else once the host has seen the event.
 func (e *Engine) start(l *lane, r ready) (f inFlight, err error) {
-	if ordered, ok := l.group.(comm.Ordered); ok && (r.event != nil || r.coded) {
+	group := l.of(r)
+	if ordered, ok := group.(comm.Ordered); ok && (r.event != nil || r.coded) {
 		return e.startAfter(ordered, r)
 	}
 	if r.event != nil && r.it.Phase == 0 {
@@ -72,7 +73,7 @@ func (e *Engine) start(l *lane, r ready) (f inFlight, err error) {
 	if !r.coded {
 		f.ctx, f.cancel = e.deadline(e.ctx)
 		f.begin = time.Now()
-		f.handle, err = l.group.AllReduce(f.ctx, e.bkts[r.it.Bucket].Mem, comm.Sum)
+		f.handle, err = group.AllReduce(f.ctx, e.bkts[r.it.Bucket].Mem, comm.Sum)
 	} else {
 		begin := time.Now()
 		call, out, in, perr := e.codec.Prepare(r.it.Bucket, r.it.Phase)
@@ -82,7 +83,7 @@ func (e *Engine) start(l *lane, r ready) (f inFlight, err error) {
 		e.trace("encode", r, begin)
 		f.ctx, f.cancel = e.deadline(e.ctx)
 		f.begin = time.Now()
-		f.handle, err = comm.Do(f.ctx, l.group, call, out, in)
+		f.handle, err = comm.Do(f.ctx, group, call, out, in)
 	}
 	if err != nil {
 		f.cancel()

@@ -66,7 +66,7 @@ func (c *half) Open(p *bucket.Plan, mem []comm.Mem, to comm.Communicator) (err e
 	if c.open {
 		return fmt.Errorf("compress: %v: opened twice", c.dtype)
 	}
-	c.open, c.ranks = true, to.Size()
+	c.open, c.ranks = true, max(to.Size(), p.Config.World) // the ranks of a host may have added their gradients before
 	if c.factor == 0 {
 		c.factor = math.Exp2(math.Floor(-math.Log2(float64(c.ranks))))
 	}
@@ -123,6 +123,9 @@ func (c *half) Finish(k int) error {
 	b.finite = reduce.Widen(c.dtype, b.x, b.h, float32(1/c.factor))
 	return nil
 }
+
+// Finite reports whether a bucket's sum was finite when it was decoded last.
+func (c *half) Finite(k int) bool { return c.bkts[k].finite }
 
 // Settle has nothing to do: there are no residuals.
 func (c *half) Settle(bool) {}

@@ -142,6 +142,9 @@ func (c *int8s) Finish(k int) error {
 	return nil
 }
 
+// Finite reports whether a bucket's sum was finite when it was decoded last.
+func (c *int8s) Finite(k int) bool { return c.bkts[k].finite }
+
 // Settle commits the residuals of an accepted step.
 func (c *int8s) Settle(accepted bool) {
 	if accepted && c.begun {

@@ -13,14 +13,14 @@ func (c *int8s) place(i int) (b *int8Bucket, at, n int) {
 
 // Residual copies the residual of a parameter.
 func (c *int8s) Residual(i int, dst []float32) bool {
-	b, at, n := c.place(i)
-	r := &b.lost
-	if r.value[0] == nil || c.o.Raw != nil && c.o.Raw(c.plan.Params[i].Name) {
+	if c.o.NoFeedback || c.ranks == 1 || c.o.Raw != nil && c.o.Raw(c.plan.Params[i].Name) {
 		return false
 	}
 	if dst == nil {
 		return true
 	}
+	b, at, n := c.place(i)
+	r := &b.lost
 	for j := range dst[:n] {
 		dst[j] = float32(r.value[c.now][at+j]) * r.scale[c.now][(at+j)/b.l.block]
 	}

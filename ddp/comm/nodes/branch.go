@@ -17,6 +17,9 @@ var branchCall = comm.Call{Kind: comm.Barrier, Root: 1}
 
 // Branch makes a second group of the same ranks, with groups of its own inside nodes and between them.
 func (c *Comm) Branch(ctx context.Context) (comm.Communicator, error) {
+	if c.side.group != nil {
+		return nil, fmt.Errorf("comm: nodes: rank %d: a group of one level makes no second group", c.rank)
+	}
 	var branch *Comm
 	k := &call{c: c, what: branchCall, ctx: ctx}
 	k.do = func(k *call) (err error) {
@@ -51,10 +54,7 @@ func (c *Comm) split(k *call) (_ *Comm, err error) {
 			return nil, c.explain(k, g.level, err)
 		}
 	}
-	c.mu.Lock()
-	c.branches++
-	first := c.branches == 1 && c.trunk == nil
-	c.mu.Unlock()
+	first := c.slot()
 	b, err := start(cfg, c.places, c.root())
 	if err != nil {
 		discard(cfg)
@@ -62,6 +62,14 @@ func (c *Comm) split(k *call) (_ *Comm, err error) {
 	}
 	b.first = first
 	return b, nil
+}
+
+// slot reports whether the control has room for the count of the branch that is being made.
+func (c *Comm) slot() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.branches++
+	return c.branches == 1 && c.trunk == nil
 }
 
 // branchOf is comm.Branch, also for a node with one rank.

@@ -10,14 +10,27 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Rank is this rank's number in the job.
-func (c *Comm) Rank() int { return c.rank }
+// Rank is this rank's number in the job, or in the group of one level.
+func (c *Comm) Rank() int {
+	if c.side.group != nil {
+		return c.side.group.Rank()
+	}
+	return c.rank
+}
 
-// Size is the number of ranks of the job.
-func (c *Comm) Size() int { return c.size() }
+// Size is the number of ranks of the job, or of the group of one level.
+func (c *Comm) Size() int {
+	if c.side.group != nil {
+		return c.side.group.Size()
+	}
+	return c.size()
+}
 
 // Transport names the groups: "shm+tcp".
 func (c *Comm) Transport() string {
+	if c.side.group != nil {
+		return c.side.group.Transport()
+	}
 	out := c.outer
 	if out == nil {
 		out = c.flat
@@ -30,6 +43,9 @@ func (c *Comm) Transport() string {
 
 // Fold names the ranks of each node, in the order in which they are summed. Where each node has one rank, and in the order of ranks, that is their order.
 func (c *Comm) Fold() string {
+	if c.side.group != nil {
+		return comm.Fold(c.side.group)
+	}
 	inOrder := true
 	var list []string
 	for n, ranks := range c.ranks {
@@ -42,10 +58,16 @@ func (c *Comm) Fold() string {
 	return "node by node: ranks " + strings.Join(list, " | ")
 }
 
-// Nodes returns the node of every rank.
-func (c *Comm) Nodes() []int { return append([]int(nil), c.nodeOf...) }
+// Nodes returns the node of every rank, nothing for a group of one level.
+func (c *Comm) Nodes() []int {
+	if c.side.group != nil {
+		return nil
+	}
+	return append([]int(nil), c.nodeOf...)
+}
 
-// Alloc returns memory of the inner group: the ranks of this node can access it.
+// Alloc returns memory of the inner group: the ranks of this node can access it. A group of a chain returns that of its level, which lasts as long as the
+// communicator that made the chain.
 func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("comm: nodes: alloc of %d bytes", bytes)
@@ -53,12 +75,18 @@ func (c *Comm) Alloc(bytes int64) (npu.Buffer, error) {
 	if err := c.fault(); err != nil {
 		return nil, err
 	}
-	return c.inner.Alloc(bytes)
+	switch {
+	case c.side.group == nil:
+		return c.inner.Alloc(bytes)
+	case c.side.level == inwards:
+		return c.root().inner.Alloc(bytes)
+	}
+	return c.root().outer.Alloc(bytes)
 }
 
 // issue queues a collective, or passes a message on.
 func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (comm.Handle, error) {
-	if err := what.Check(c.rank, c.size(), out, in); err != nil {
+	if err := what.Check(c.Rank(), c.Size(), out, in); err != nil {
 		return nil, err
 	}
 	if out.Elems > 0 && out.Ptr.Buf.Host() == nil || in.Elems > 0 && in.Ptr.Buf.Host() == nil {
@@ -68,6 +96,9 @@ func (c *Comm) issue(ctx context.Context, what comm.Call, out, in comm.Mem) (com
 		return nil, fmt.Errorf("comm: %v on rank %d: not started: %w", what, c.rank, context.Cause(ctx))
 	}
 	if what.Kind == comm.Send || what.Kind == comm.Recv {
+		if c.side.group != nil {
+			return nil, fmt.Errorf("comm: %v on rank %d: a group of one level exchanges no messages", what, c.rank)
+		}
 		return c.message(ctx, what, in)
 	}
 	return c.enqueue(&call{c: c, what: what, out: out, in: in, ctx: ctx})

@@ -65,6 +65,7 @@ type Comm struct {
 	control            Control
 	trunk              *Comm // the group that this one was made from, or nil
 	first              bool  // of the branches of its trunk: the control carries its count
+	side               side
 	piece, small       int64
 	wireBefore         int64 // of the groups when this one was made
 
@@ -116,6 +117,17 @@ func New(cfg Config) (*Comm, error) {
 
 // start makes the communicator over groups that fit.
 func start(cfg Config, p *places, trunk *Comm) (*Comm, error) {
+	c := assemble(cfg, p, trunk)
+	if err := c.slab.open(c); err != nil {
+		c.cancel()
+		return nil, fmt.Errorf("comm: nodes: rank %d: %w", c.rank, err)
+	}
+	c.live()
+	return c, nil
+}
+
+// assemble makes the communicator, without memory and without goroutines.
+func assemble(cfg Config, p *places, trunk *Comm) *Comm {
 	c := &Comm{places: p, inner: cfg.Inner, outer: cfg.Outer, flat: cfg.Flat, jobRanks: cfg.JobRanks, control: cfg.Control, trunk: trunk,
 		piece: cfg.Piece, small: cfg.Small, base: time.Now(), wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	if c.piece == 0 {
@@ -128,12 +140,12 @@ func start(cfg Config, p *places, trunk *Comm) (*Comm, error) {
 	c.idle.L = &c.mu
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.wireBefore = c.levels()
-	if err := c.slab.open(c); err != nil {
-		c.cancel()
-		return nil, fmt.Errorf("comm: nodes: rank %d: %w", c.rank, err)
-	}
+	return c
+}
+
+// live starts the goroutines.
+func (c *Comm) live() {
 	c.wg.Add(2)
 	go c.worker()
 	go c.guard()
-	return c, nil
 }

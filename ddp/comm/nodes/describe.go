@@ -10,6 +10,9 @@ var _ comm.Describer = (*Comm)(nil)
 
 // Describe returns the levels of a collective: inside this node, and between nodes.
 func (c *Comm) Describe() []comm.Level {
+	if c.side.group != nil {
+		return describe(c.side.group)
+	}
 	levels := describe(c.inner)
 	inside := &levels[len(levels)-1]
 	inside.Algorithm = c.word

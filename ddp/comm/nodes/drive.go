@@ -82,9 +82,12 @@ func (c *Comm) execute(k *call) error {
 func (c *Comm) run(k *call) error {
 	var job job
 	var err error
-	if c.nodes() == 1 {
-		err = c.pass(k)
-	} else {
+	switch {
+	case c.side.group != nil:
+		return c.pass(k, c.side.group, c.side.level)
+	case c.nodes() == 1:
+		err = c.pass(k, c.inner, inwards)
+	default:
 		job = c.plan(k)
 		err = c.greet(k, &job)
 	}
@@ -97,19 +100,19 @@ func (c *Comm) run(k *call) error {
 	return c.pump(k, &job)
 }
 
-// pass makes the call in the inner group, which has all ranks.
-func (c *Comm) pass(k *call) error {
-	h, err := c.fly(comm.Do(c.ctx, c.inner, k.what, k.out, k.in))
+// pass makes the call in a group that has all ranks that make it.
+func (c *Comm) pass(k *call, group comm.Communicator, l level) error {
+	h, err := c.fly(comm.Do(c.ctx, group, k.what, k.out, k.in))
 	if err == nil {
 		err = c.land(h)
 	}
 	if m := (*comm.MismatchError)(nil); errors.As(err, &m) {
 		own := *m
-		own.Rank, own.Peer = c.mine()[m.Rank], c.mine()[m.Peer]
+		own.Rank, own.Peer = c.rankOf(l, m.Rank), c.rankOf(l, m.Peer)
 		return &own
 	}
 	if err != nil {
-		return c.explain(k, inwards, err)
+		return c.explain(k, l, err)
 	}
 	k.met(h)
 	k.heard.Store(everybody)

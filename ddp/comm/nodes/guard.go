@@ -127,6 +127,9 @@ func (c *Comm) watch(v *vigil, k *call, now time.Time) error {
 
 // missing returns the ranks that have not made a call, as far as is known: those that the greeting has not heard and that have issued fewer calls.
 func (c *Comm) missing(k *call) (ranks []int) {
+	if c.side.group != nil {
+		return c.late(k)
+	}
 	heard := k.heard.Load()
 	counted := c.trunk == nil || c.first
 	for r := range c.size() {

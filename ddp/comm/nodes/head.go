@@ -39,6 +39,9 @@ func (h head) same(o head) bool { return h.key == o.key && h.elems == o.elems }
 
 // String is the call with its number.
 func (h head) String() string {
+	if h.key == chainCall(nil).Key() {
+		return fmt.Sprintf("chain #%d", h.number)
+	}
 	if h.key == branchCall.Key() {
 		return fmt.Sprintf("branch #%d", h.number)
 	}
