@@ -58,6 +58,7 @@ type between struct {
 	Codec
 	local, each int // this rank among those of its host
 	hosts       int
+	plan        *bucket.Plan
 	mem         []comm.Mem
 	own         []comm.Mem
 	pieces      []bucket.Piece // by parameter: what lies in the own parts
@@ -74,7 +75,7 @@ func openBetween(ctx context.Context, codec Codec, p *bucket.Plan, mem []comm.Me
 		return nil, nil, err
 	}
 	inside := groups[0]
-	b := &between{Codec: codec, local: inside.Rank(), each: inside.Size(), hosts: groups[1].Size(), mem: mem, spoiled: make([]bool, len(mem))}
+	b := &between{Codec: codec, local: inside.Rank(), each: inside.Size(), hosts: groups[1].Size(), plan: p, mem: mem, spoiled: make([]bool, len(mem))}
 	for _, m := range mem {
 		switch {
 		case m.DType != npu.F32:
@@ -148,6 +149,11 @@ func (b *between) Finish(k int) error {
 	b.spoiled[k] = false
 	for i := 0; per > 0 && i < len(x); i += per {
 		b.spoiled[k] = b.spoiled[k] || !(x[i]-x[i] == 0)
+	}
+	if b.spoiled[k] { // a mark may be in padding, which holds zeros
+		for _, g := range b.plan.Gaps(k) {
+			clear(x[g.From : g.From+g.Elems])
+		}
 	}
 	return nil
 }

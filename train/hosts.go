@@ -32,7 +32,21 @@ var (
 	_ comm.Brancher  = (*meeting)(nil)
 	_ comm.Watcher   = (*meeting)(nil)
 	_ comm.Describer = (*meeting)(nil)
+	_ comm.Leveled   = (*meeting)(nil)
 )
+
+// Nodes returns the host of each rank, if the communicator can work level by level.
+func (m *meeting) Nodes() []int {
+	if l, ok := m.Communicator.(comm.Leveled); ok {
+		return l.Nodes()
+	}
+	return nil
+}
+
+// Chain makes groups of levels.
+func (m *meeting) Chain(ctx context.Context, spans ...comm.Span) ([]comm.Communicator, error) {
+	return comm.Chain(ctx, m.Communicator, spans...)
+}
 
 // Branch makes a second group.
 func (m *meeting) Branch(ctx context.Context) (comm.Communicator, error) {

@@ -17,7 +17,8 @@ import (
 )
 
 // ResidualFile holds, in a checkpoint of a run that compresses gradients with error feedback, what each rank still owes to later steps: tensors
-// "rankR/PARAMETER" in the plain layout. Their sum over ranks is what the updates lack so far.
+// "rankR/PARAMETER" in the plain layout. Their sum over ranks is what the updates lack so far. Where a codec works between hosts, the ranks of a host owe
+// different elements; then one tensor has those of all of them, under the name of the first (checkpoint.State.ResidualsBy).
 const ResidualFile = "residuals.safetensors"
 
 // owing is a codec that keeps residuals (compress.State).
@@ -34,6 +35,8 @@ type residuals struct {
 	host  []float32  // one residual in the layout of its gradient
 	buf   npu.Buffer // the same, where the device converts it
 	taken []int      // by rank: how many of its residuals rank 0 has
+	hosts [][]int    // ranks whose residuals are one tensor, by host; each alone unless the codec works between hosts
+	first []int      // by rank: the first of them
 }
 
 // residuals returns nil if the run has none.
@@ -43,6 +46,7 @@ func (t *Trainer) residuals() (*residuals, error) {
 		return nil, nil
 	}
 	r := &residuals{t: t, codec: codec, taken: make([]int, t.comm.Size())}
+	r.spread()
 	most := int64(0)
 	for i, p := range t.eng.Plan().Params {
 		if codec.Residual(i, nil) {
@@ -63,6 +67,33 @@ func (t *Trainer) residuals() (*residuals, error) {
 	}
 	r.host = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(h))), most)
 	return r, nil
+}
+
+// spread finds the ranks that share tensors.
+func (r *residuals) spread() {
+	host := make([]int, len(r.taken)) // by rank
+	for rank := range host {
+		host[rank] = rank
+	}
+	if _, each := r.t.eng.CodecHosts(); each > 1 {
+		host = r.t.eng.Comm().(comm.Leveled).Nodes()
+	}
+	r.first = make([]int, len(host))
+	for rank, h := range host {
+		for h >= len(r.hosts) {
+			r.hosts = append(r.hosts, nil)
+		}
+		r.hosts[h] = append(r.hosts[h], rank)
+		r.first[rank] = r.hosts[h][0]
+	}
+}
+
+// residualsBy says which elements of residuals each rank has, for checkpoints: "" if each rank has all.
+func (t *Trainer) residualsBy() string {
+	if _, each := t.eng.CodecHosts(); each > 1 {
+		return comm.Fold(t.eng.Comm())
+	}
+	return ""
 }
 
 func (r *residuals) close() error { return r.buf.Free() }
@@ -121,6 +152,25 @@ func (r *residuals) next(ctx context.Context, rank int) ([]byte, error) {
 	return b, r.t.collected(fmt.Sprintf("residuals of rank %d", rank), comm.Wait(ctx)(r.t.comm.Recv(ctx, comm.Host(b, npu.U8), rank)))
 }
 
+// whole is the next residual of all ranks of a host together, on rank 0. No element is owed by two of them.
+func (r *residuals) whole(ctx context.Context, ranks []int) ([]byte, error) {
+	sum, err := r.next(ctx, ranks[0])
+	if err != nil || len(ranks) == 1 {
+		return sum, err
+	}
+	all := data.F32(sum)
+	for _, rank := range ranks[1:] {
+		b, err := r.next(ctx, rank)
+		if err != nil {
+			return nil, err
+		}
+		for j, v := range data.F32(b) {
+			all[j] += v
+		}
+	}
+	return floatBytes(all), nil
+}
+
 // drain receives what a failed save has left: the other ranks send everything in any case.
 func (r *residuals) drain(ctx context.Context) error {
 	for rank := 1; rank < len(r.taken); rank++ {
@@ -135,28 +185,29 @@ func (r *residuals) drain(ctx context.Context) error {
 
 // file describes the residuals of all ranks.
 func (r *residuals) file(ctx context.Context) checkpoint.TensorFile {
-	of := map[string]int{} // rank by name of the tensor
+	of := map[string][]int{} // ranks by name of the tensor
 	f := checkpoint.TensorFile{Name: ResidualFile, Data: func(s safetensors.Tensor, w io.Writer) error {
-		rank := of[s.Name]
-		if want := rankState(rank, r.name(r.owed[r.taken[rank]])); s.Name != want {
+		ranks := of[s.Name]
+		if want := rankState(ranks[0], r.name(r.owed[r.taken[ranks[0]]])); s.Name != want {
 			return fmt.Errorf("internal: %s is written before %s", s.Name, want)
 		}
-		b, err := r.next(ctx, rank)
+		b, err := r.whole(ctx, ranks)
 		if err == nil {
 			_, err = w.Write(b)
 		}
 		return err
 	}}
-	for rank := range r.taken {
+	for _, ranks := range r.hosts {
 		for _, i := range r.owed {
-			of[rankState(rank, r.name(i))] = rank
-			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: rankState(rank, r.name(i)), DType: safetensors.F32, Shape: int64s(r.desc(i).Shape)})
+			name := rankState(ranks[0], r.name(i))
+			of[name] = ranks
+			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: int64s(r.desc(i).Shape)})
 		}
 	}
 	return f
 }
 
-// restoreResiduals gives each rank its own residuals, or, if the number of ranks has changed, an equal share of their sum. Gradients are sums over the
+// restoreResiduals gives each rank its own residuals, or, if the number of ranks or which elements they owe has changed, an equal share of their sum. Gradients are sums over the
 // items of a step unless the loss is scaled, so residuals grow with a step that has more items. ck is nil on all ranks but 0.
 func (t *Trainer) restoreResiduals(ctx context.Context, ck *checkpoint.Checkpoint, from origin) error {
 	r, err := t.residuals()
@@ -175,11 +226,12 @@ func (t *Trainer) restoreResiduals(ctx context.Context, ck *checkpoint.Checkpoin
 	if was := from.State.World * from.State.MicroBatch * from.State.Accumulation; !t.cfg.scales() && was > 0 {
 		grow = float64(t.globalBatch()) / float64(was)
 	}
+	same := from.State.World == t.comm.Size() && from.State.ResidualsBy == t.residualsBy()
 	for _, i := range r.owed {
-		var sum []byte // of all ranks, if their number has changed
+		var sum []byte // of all ranks, if something has changed
 		b, err := t.fromFirst(ctx, "residual of "+r.name(i), r.desc(i).PlainBytes(), func(rank int) ([]byte, error) {
-			if from.State.World == t.comm.Size() {
-				return r.read(ck, rank, i, grow)
+			if same {
+				return r.read(ck, r.first[rank], i, grow)
 			}
 			if sum != nil {
 				return sum, nil
@@ -198,7 +250,8 @@ func (t *Trainer) restoreResiduals(ctx context.Context, ck *checkpoint.Checkpoin
 	return nil
 }
 
-// read is the residual of one rank, times by. A parameter that had none, because another codec left it alone, has zeros.
+// read is the residual of one rank, times by. A parameter that had none, because another codec left it alone, has zeros, and so has a rank whose residuals
+// are in the tensor of another.
 func (r *residuals) read(ck *checkpoint.Checkpoint, rank, i int, by float64) ([]byte, error) {
 	f, name := ck.File(ResidualFile), rankState(rank, r.name(i))
 	if _, ok := f.Lookup(name); !ok {
@@ -216,7 +269,7 @@ func (r *residuals) read(ck *checkpoint.Checkpoint, rank, i int, by float64) ([]
 	return floatBytes(v), nil
 }
 
-// shared is an equal share of the sum over the ranks of the checkpoint.
+// shared is an equal share of the sum over the ranks of the checkpoint, for those ranks that owe an element now: one of each host that the codec works between.
 func (r *residuals) shared(ck *checkpoint.Checkpoint, i, world int, by float64) ([]byte, error) {
 	sum := make([]float64, r.desc(i).PlainBytes()/4)
 	for rank := range world {
@@ -229,8 +282,9 @@ func (r *residuals) shared(ck *checkpoint.Checkpoint, i, world int, by float64) 
 		}
 	}
 	out := make([]float32, len(sum))
+	owners, _ := r.t.eng.CodecHosts()
 	for j, v := range sum {
-		out[j] = float32(v * by / float64(r.t.comm.Size()))
+		out[j] = float32(v * by / float64(owners))
 	}
 	return floatBytes(out), nil
 }

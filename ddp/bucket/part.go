@@ -2,7 +2,7 @@ package bucket
 
 import "fmt"
 
-// Piece says which elements of a parameter lie in a part of a plan.
+// Piece is a range of elements of a parameter or of a bucket.
 type Piece struct{ From, Elems int64 }
 
 // Part returns the plan of part i of n equal parts of every bucket, for ranks that share the work on buckets. It has the same buckets and parameters; of each
@@ -37,4 +37,17 @@ func (p *Plan) Part(i, n int) (*Plan, []Piece, error) {
 		part.Buckets = append(part.Buckets, own)
 	}
 	return part, pieces, nil
+}
+
+// Gaps returns the elements of bucket k that belong to no parameter, as ranges. They hold zeros.
+func (p *Plan) Gaps(k int) (gaps []Piece) {
+	b := &p.Buckets[k]
+	size, at := int64(b.DType.Size()), int64(0)
+	for _, pl := range append(b.Places[:len(b.Places):len(b.Places)], Place{Offset: b.Bytes}) {
+		if pl.Offset > at {
+			gaps = append(gaps, Piece{From: at / size, Elems: (pl.Offset - at) / size})
+		}
+		at = pl.Offset + pl.Bytes
+	}
+	return gaps
 }

@@ -56,6 +56,24 @@ func TestPart(t *testing.T) {
 			}
 		}
 	}
+	for k, b := range p.Buckets {
+		covered := make([]int, b.Elems)
+		for _, pl := range b.Places {
+			for j := pl.Offset / 4; j < (pl.Offset+pl.Bytes)/4; j++ {
+				covered[j]++
+			}
+		}
+		for _, g := range p.Gaps(k) {
+			for j := range g.Elems {
+				covered[g.From+j]++
+			}
+		}
+		for j, n := range covered {
+			if n != 1 {
+				t.Fatalf("bucket %d: element %d is %d times in a parameter or gap", k, j, n)
+			}
+		}
+	}
 	if _, _, err := p.Part(3, 3); err == nil {
 		t.Error("part 3 of 3")
 	}

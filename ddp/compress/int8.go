@@ -36,6 +36,7 @@ type int8Bucket struct {
 	send   []byte // encoded parts for all ranks; then the encoded sums of all parts
 	recv   []byte // this rank's part, as every rank encoded it
 	lost   residual
+	gaps   []bucket.Piece   // what is no gradient
 	source []unsafe.Pointer // of sums of raw values
 	finite bool
 	error  sample
@@ -83,7 +84,7 @@ func (c *int8s) Open(p *bucket.Plan, mem []comm.Mem, to comm.Communicator) error
 
 func (b *int8Bucket) open(c *int8s, k int, m comm.Mem, to comm.Communicator) (err error) {
 	*b = int8Bucket{c: c, l: newLayout(c.plan, k, c.o.Block, c.ranks, c.o.Raw), mem: m, x: comm.View[float32](m), finite: true,
-		source: make([]unsafe.Pointer, c.ranks)}
+		gaps: c.plan.Gaps(k), source: make([]unsafe.Pointer, c.ranks)}
 	if c.ranks == 1 {
 		return nil // nothing travels
 	}

@@ -116,7 +116,11 @@ func (b *int8Bucket) decode() {
 			finite = finite && allFinite(x)
 		}
 	}
-	b.finite = finite
+	if b.finite = finite; !finite { // the padding of a block without values must not spoil the next step
+		for _, g := range b.gaps {
+			clear(b.x[g.From : g.From+g.Elems])
+		}
+	}
 }
 
 func allFinite(x []float32) bool {

@@ -37,6 +37,9 @@ type State struct {
 	// Buckets are the sizes of gradient buckets, if the run has chosen them; nil: its configuration has them.
 	Buckets *Buckets `json:"buckets,omitempty"`
 
+	// ResidualsBy says which ranks share the tensors of residuals, if any do; see package train.
+	ResidualsBy string `json:"residuals_by,omitempty"`
+
 	World        int `json:"world"` // ranks
 	MicroBatch   int `json:"micro_batch"`
 	Accumulation int `json:"accumulation"`

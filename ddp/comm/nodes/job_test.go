@@ -7,132 +7,15 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
-	"github.com/gotrain/gotrain/ddp/comm/self"
 	"github.com/gotrain/gotrain/ddp/comm/shm"
-	"github.com/gotrain/gotrain/ddp/meet"
 )
-
-// rendezvous is one within this process: what the ranks tell each other arrives at once.
-type rendezvous struct {
-	mu   sync.Mutex
-	life []meet.Life
-	err  error
-	down chan struct{}
-}
-
-func newJob(n int) *rendezvous {
-	return &rendezvous{life: make([]meet.Life, n), down: make(chan struct{})}
-}
-
-// member is a rank's end.
-type member struct {
-	*rendezvous
-	rank int
-}
-
-var _ Control = member{}
-
-func (m member) Progress(calls int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.life[m.rank].Calls = calls
-}
-
-func (m member) Work(what string) (beat, end func()) {
-	beats := func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.life[m.rank].Beats++
-	}
-	set := func(what string) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.life[m.rank].Work = what
-		m.life[m.rank].Beats++
-	}
-	set(what)
-	return beats, func() { set("") }
-}
-
-func (m member) Life(rank int) meet.Life {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.life[rank]
-}
-
-func (m member) Report(rank int, reason string) error { return m.fault(rank, reason) }
-func (m member) Abort(reason error)                   { _ = m.fault(m.rank, reason.Error()) }
-
-// fault keeps the first cause, and returns it.
-func (r *rendezvous) fault(rank int, reason string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.err = &meet.Fault{Rank: rank, Reason: reason}
-		close(r.down)
-	}
-	return r.err
-}
-
-func (r *rendezvous) Down() <-chan struct{} { return r.down }
-
-func (r *rendezvous) Err() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.err
-}
 
 // group makes the ranks of a job, with shared memory inside nodes and between them.
 func group(t *testing.T, nodeOf []int, change func(*Config)) []comm.Communicator {
 	t.Helper()
-	n := len(nodeOf)
-	r := newJob(n)
-	local := func(n int) []comm.Communicator {
-		g, err := shm.NewLocal(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
-	}
-	flat := local(n)
-	cfgs := make([]Config, n)
-	p, err := newPlaces(0, nodeOf)
+	g, err := NewLocal(nodeOf, change)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, ranks := range p.ranks {
-		var inner []comm.Communicator
-		if len(ranks) == 1 {
-			inner = []comm.Communicator{self.New()}
-		} else {
-			inner = local(len(ranks))
-		}
-		for l, rank := range ranks {
-			cfgs[rank] = Config{Rank: rank, NodeOf: nodeOf, Inner: inner[l], Flat: flat[rank], Control: member{r, rank}}
-		}
-	}
-	for rank := range n {
-		rail, err := Rail(rank, nodeOf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rail == nil || rail[0] != rank {
-			continue
-		}
-		for i, c := range local(len(rail)) {
-			cfgs[rail[i]].Outer = c
-		}
-	}
-	g := make([]comm.Communicator, n)
-	for rank := range g {
-		if change != nil {
-			change(&cfgs[rank])
-		}
-		c, err := New(cfgs[rank])
-		if err != nil {
-			t.Fatal(err)
-		}
-		g[rank] = c
 	}
 	return g
 }
