@@ -64,35 +64,51 @@ func (t *Trainer) measures() bool {
 
 // sayUse tells once when the codec is a bad choice for where the ranks are.
 func (t *Trainer) sayUse() {
-	if why := useless(t.cfg.Compress.Codec, t.cfg.LocalSize, t.comm.Size()); why != "" && t.comm.Rank() == 0 {
+	_, each := comm.Even(t.data)
+	if why := useless(t.cfg.Compress.Codec, t.cfg.LocalSize, t.comm.Size(), each); why != "" && t.comm.Rank() == 0 {
 		slog.Warn(fmt.Sprintf("compress = %s %s", t.cfg.Compress.Codec, why))
 	}
 }
 
-// useless says why a codec is a bad choice; "" if it is not.
+// useless says why a codec is a bad choice; "" if it is not. each is the number of ranks of every machine, if they have as many.
 //
-// Between machines of L ranks float32 and 16 bits are summed within the machine first, so a machine sends 2 gradients in float32 and 1 in 16 bits (times
-// (N-1)/N for N machines). Of int8 every rank sends its own gradient, a quarter of one, and the machine then a quarter of the sum: (L+1)/4.
-func useless(codec string, local, world int) string {
+// Machines with as many ranks each add up gradients before any codec, so a machine sends 2 gradients in float32, 1 in 16 bits and half of one in int8 (times
+// (N-1)/N for N machines). If they have different numbers of ranks, that is so in float32 and 16 bits only. Of int8 every rank of a machine with L of them
+// then sends its own gradient, a quarter of one, and the machine a quarter of the sum: (L+1)/4.
+func useless(codec string, local, world, each int) string {
 	sent := float64(local+1) / 4
 	switch {
 	case local == world:
 		return "has no use: all ranks share one machine, where encoding takes longer than moving float32"
+	case each > 0:
+		return ""
 	case codec == "int8" && sent >= 2:
-		return fmt.Sprintf("has no use with %d ranks on a machine: each sends its own gradients to the other machines, %.2g times what they send in float32; "+
+		return fmt.Sprintf("has no use with %d ranks on this machine and another number on others: each sends its own gradients to the other machines, %.2g times what they send in float32; "+
 			"use bf16, which machines add up before they send it", local, sent/2)
 	case codec == "int8" && sent > 1:
-		return fmt.Sprintf("with %d ranks on a machine sends %.2g times as much to the other machines as bf16, which they add up before they send it", local, sent)
+		return fmt.Sprintf("with %d ranks on this machine and another number on others sends %.2g times as much to the other machines as bf16, which they add up before they send it", local, sent)
 	}
 	return ""
 }
 
-// compressed is what the codec takes for a plan of buckets; zero without one.
-func (t *Trainer) compressed(p *bucket.Plan, ranks int) compress.Cost {
-	if !t.cfg.Compress.on() || ranks == 1 {
+// compressed is what the codec takes on a rank for a plan of buckets, if it works between hosts of as many ranks each (ddp.Engine.CodecHosts); zero without one.
+func (t *Trainer) compressed(codec string, p *bucket.Plan, hosts, each int) compress.Cost {
+	if codec == "" || codec == "none" || hosts == 1 {
 		return compress.Cost{}
 	}
-	return compress.Costs(t.cfg.Compress.Codec, t.compressing(), p, ranks)
+	if part, _, err := p.Part(0, each); err == nil {
+		p = part
+	}
+	return compress.Costs(codec, t.compressing(), p, hosts)
+}
+
+// between is between how many hosts, of how many ranks each, a codec will work where ranks are spread evenly: a device with memory of its own encodes itself,
+// between all ranks.
+func (t *Trainer) between(ranks, hosts int) (int, int) {
+	if hosts > 1 && ranks%hosts == 0 && !t.dev.Info().Separate {
+		return hosts, ranks / hosts
+	}
+	return ranks, 1
 }
 
 // checkCompress reports faults of Config.Compress.

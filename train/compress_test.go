@@ -297,12 +297,18 @@ func TestUseless(t *testing.T) {
 	for _, c := range []struct {
 		codec        string
 		local, world int
+		even         bool
 		want         string
 	}{
-		{"bf16", 4, 4, "has no use: all ranks share one machine"}, {"int8", 1, 4, ""}, {"int8", 2, 4, ""}, {"int8", 3, 6, ""},
-		{"int8", 4, 8, "sends 1.2 times as much to the other machines as bf16"}, {"int8", 8, 16, "has no use with 8 ranks on a machine"}, {"f16", 8, 16, ""},
+		{"bf16", 4, 4, false, "has no use: all ranks share one machine"}, {"int8", 1, 4, false, ""}, {"int8", 2, 4, false, ""}, {"int8", 3, 6, false, ""},
+		{"int8", 4, 7, false, "sends 1.2 times as much to the other machines as bf16"}, {"int8", 8, 15, false, "has no use with 8 ranks on this machine"},
+		{"f16", 8, 15, false, ""}, {"int8", 8, 16, true, ""},
 	} {
-		if got := useless(c.codec, c.local, c.world); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+		each := 0
+		if c.even {
+			each = c.local
+		}
+		if got := useless(c.codec, c.local, c.world, each); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s, %d of %d ranks: %q", c.codec, c.local, c.world, got)
 		}
 	}

@@ -226,7 +226,8 @@ func (t *Trainer) spans(s ddp.Span) {
 // planned is the memory that this rank will hold, as Summarise predicts it.
 func (t *Trainer) planned() int64 {
 	others := int64(t.cfg.LocalSize-1) * t.eng.Plan().Bytes // shared, but counted in each rank's resident set
-	codec := t.compressed(t.eng.Plan(), t.comm.Size())
+	hosts, each := t.eng.CodecHosts()
+	codec := t.compressed(t.cfg.Compress.Codec, t.eng.Plan(), hosts, each)
 	return codec.Residuals + codec.Buffers + t.store.bytes + t.eng.Plan().Bytes + others + t.opt.Bytes() + t.scratch.Bytes() + program
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/bucket"
 	"github.com/gotrain/gotrain/ddp/comm/link"
-	"github.com/gotrain/gotrain/ddp/compress"
 	"github.com/gotrain/gotrain/ddp/simulate"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -90,7 +89,8 @@ func (t *Trainer) Predict(sum *Summary, n Network) (*Prediction, error) {
 		return nil, err
 	}
 	for i := range p.Codecs {
-		cost := compress.Costs(p.Codecs[i].Codec, t.compressing(), plan, p.Ranks)
+		hosts, each := t.between(p.Ranks, p.Hosts)
+		cost := t.compressed(p.Codecs[i].Codec, plan, hosts, each)
 		p.Codecs[i].Memory = cost.Buffers + cost.Residuals
 	}
 	s.Codec = codec

@@ -31,7 +31,8 @@ type Summary struct {
 	Memory       []MemoryItem   `json:"memory"`           // of one rank
 	Recompute    *Choice        `json:"recompute,omitempty"`
 	Buckets      []BucketItem   `json:"buckets"`
-	Traffic      int64          `json:"traffic"` // bytes that a rank sends per step in a bandwidth-optimal all-reduce
+	Traffic      int64          `json:"traffic"`                 // bytes that a rank sends per step in a bandwidth-optimal all-reduce
+	Between      bool           `json:"between_hosts,omitempty"` // Traffic is that between hosts: a codec works there only
 	LR           []LRPoint      `json:"learning_rate"`
 	Kinds        []KindItem     `json:"kinds"`             // where the time is expected to go
 	Predicted    time.Duration  `json:"predicted_step_ns"` // 0: the device's peak is not known
@@ -118,11 +119,12 @@ func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	bytes, codec := buckets.Bytes, t.compressed(buckets, world)
+	n, each := t.between(world, hosts)
+	bytes, codec := buckets.Bytes, t.compressed(t.cfg.Compress.Codec, buckets, n, each)
 	s.Traffic = 2 * bytes / int64(world) * int64(world-1) // a ring, or halving and doubling
 	t.summariseMemory(s, world/max(1, hosts), bytes)
 	if codec.Sent > 0 {
-		s.Traffic = 2 * codec.Sent / int64(world) * int64(world-1)
+		s.Traffic, s.Between = 2*codec.Sent/int64(n)*int64(n-1), each > 1
 		s.Memory = append(s.Memory, MemoryItem{What: "encoded gradients", Bytes: codec.Buffers})
 	}
 	if codec.Residuals > 0 {

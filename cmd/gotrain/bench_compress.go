@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/bucket"
@@ -52,9 +53,10 @@ func oneBucket(n int64, world int) (*bucket.Plan, error) {
 
 // encodedSum reduces one span of memory by a codec.
 type encodedSum struct {
-	codec ddp.Codec
-	c     comm.Communicator
-	step  int64
+	codec  ddp.Codec
+	c      comm.Communicator
+	groups []comm.Communicator // by phase, where the codec works between hosts only; else c serves all
+	step   int64
 }
 
 func encode(word string, c comm.Communicator, m comm.Mem) (*encodedSum, error) {
@@ -69,10 +71,16 @@ func encode(word string, c comm.Communicator, m comm.Mem) (*encodedSum, error) {
 	if got := p.Buckets[0].Elems; got != m.Elems {
 		return nil, fmt.Errorf("a bucket of %d elements for memory of %d", got, m.Elems)
 	}
-	if err := codec.Open(p, []comm.Mem{m}, c); err != nil {
+	if _, each := comm.Even(c); each < 2 { // nothing overlaps, so one group serves all phases
+		return &encodedSum{codec: codec, c: c}, codec.Open(p, []comm.Mem{m}, c)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	used, groups, err := ddp.OpenCodec(ctx, codec, p, []comm.Mem{m}, c)
+	if err != nil {
 		return nil, err
 	}
-	return &encodedSum{codec: codec, c: c}, nil
+	return &encodedSum{codec: used, c: c, groups: groups}, nil
 }
 
 // Reduce does what the engine does with a bucket of a step.
@@ -80,9 +88,13 @@ func (e *encodedSum) Reduce(ctx context.Context) error {
 	e.step++
 	e.codec.Begin(e.step, 1)
 	for phase := range e.codec.Phases() {
+		group := e.c
+		if e.groups != nil {
+			group = e.groups[phase]
+		}
 		call, out, in, err := e.codec.Prepare(0, phase)
 		if err == nil {
-			err = comm.Wait(ctx)(comm.Do(ctx, e.c, call, out, in))
+			err = comm.Wait(ctx)(comm.Do(ctx, group, call, out, in))
 		}
 		if err != nil {
 			return err
@@ -98,5 +110,13 @@ func (e *encodedSum) Reduce(ctx context.Context) error {
 	return nil
 }
 
-// Close frees the codec's buffers.
-func (e *encodedSum) Close() error { return e.codec.Close() }
+// Close frees the codec's buffers, and closes its groups.
+func (e *encodedSum) Close() error {
+	errs := []error{e.codec.Close()}
+	for i := len(e.groups) - 1; i >= 0; i-- {
+		if g := e.groups[i]; g != e.c {
+			errs = append(errs, g.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -102,7 +102,11 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 			if travel == "none" {
 				travel = "f32"
 			}
-			fmt.Fprintf(w, "traffic\t%s sent and as much received by each rank in a step (%s)\n", amount.Bytes(s.Traffic), travel)
+			way := "and as much received by each rank in a step (" + travel + ")"
+			if s.Between {
+				way = "to other hosts " + way + ", after sums in float32 inside each host"
+			}
+			fmt.Fprintf(w, "traffic\t%s sent %s\n", amount.Bytes(s.Traffic), way)
 		}
 	} else {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")

@@ -47,36 +47,70 @@ func (c Codec) phases() int {
 	return 1
 }
 
-// before is the work on the host before the collective of a phase, for a bucket of n bytes on one of w ranks.
-func (c Codec) before(phase int, n int64, w int) time.Duration {
-	switch {
-	case c.Name == "":
-		return 0
-	case phase == 0:
-		return at(n, c.Encode)
+// work is how a codec reduces buckets on a cluster: between all ranks, or, where several hosts have several ranks each, between hosts only, with a sum inside
+// each host before and a gathering after (ddp.OpenCodec).
+type work struct {
+	Codec
+	all   link.Cluster
+	on    link.Cluster // between whose ranks the codec works
+	each  int          // 1, or the ranks of a host, which have a part of each bucket to themselves
+	inner int          // phases inside the host before those of the codec: 0 or 1
+}
+
+func workOf(c Codec, cl link.Cluster) work {
+	w := work{Codec: c, all: cl, on: cl, each: 1}
+	if c.Name != "" && cl.Hosts > 1 && cl.PerHost() > 1 {
+		w.on, w.each, w.inner = cl.Between(), cl.PerHost(), 1
 	}
-	return at(n, c.Sum) + at(n/int64(w), c.Encode)
+	return w
+}
+
+func (w work) phases() int { return w.Codec.phases() + 2*w.inner }
+
+// inside reports whether a phase does not use the network between hosts.
+func (w work) inside(phase int) bool {
+	return w.inner > 0 && (phase == 0 || phase == w.phases()-1)
+}
+
+// before is the work on the host before the collective of a phase, for a bucket of n bytes.
+func (w work) before(phase int, n int64) time.Duration {
+	part := n / int64(w.each)
+	switch {
+	case w.Name == "" || w.inner > 0 && phase == 0:
+		return 0
+	case phase == w.inner:
+		return at(part, w.Encode)
+	case w.inside(phase):
+		return at(part, w.Decode)
+	}
+	return at(part, w.Sum) + at(part/int64(w.on.Ranks), w.Encode)
 }
 
 // after is the work after the last one.
-func (c Codec) after(n int64) time.Duration {
-	if c.Name == "" {
+func (w work) after(n int64) time.Duration {
+	if w.Name == "" || w.inner > 0 {
 		return 0
 	}
-	return at(n, c.Decode)
+	return at(n, w.Decode)
 }
 
-// wire is the time of the collective of a phase.
-func (c Codec) wire(cl link.Cluster, phase int, n int64) time.Duration {
+// wire is the time of the collective of a phase. The ranks of a host send their parts over the same card at the same time, which takes as long as one
+// rank needs for all of them.
+func (w work) wire(phase int, n int64) time.Duration {
+	inside := w.all.Inside()
 	switch {
-	case c.Name == "":
-		return cl.AllReduce(n)
-	case c.two() && phase == 0:
-		return cl.AllToAll(c.bytes(n))
-	case c.two():
-		return cl.Share(c.bytes(n))
+	case w.Name == "":
+		return w.all.AllReduce(n)
+	case w.inside(phase) && phase == 0:
+		return inside.Scatter(w.each, n)
+	case w.inside(phase):
+		return inside.Share(w.each, n)
+	case w.two() && phase == w.inner:
+		return w.on.AllToAll(w.bytes(n))
+	case w.two():
+		return w.on.Share(w.bytes(n))
 	}
-	return cl.AllReduce(c.bytes(n))
+	return w.on.AllReduce(w.bytes(n))
 }
 
 // bytes is the size of n bytes of gradients, encoded.

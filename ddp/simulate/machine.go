@@ -30,6 +30,7 @@ type call struct {
 // machine executes the schedule.
 type machine struct {
 	step   Step
+	work   work
 	run    *schedule.Run
 	now    time.Duration
 	gate   time.Duration   // when the ranks have voted
@@ -45,7 +46,7 @@ type machine struct {
 
 func newMachine(s Step, run *schedule.Run) *machine {
 	n := len(s.Buckets.Buckets)
-	m := &machine{step: s, run: run, ready: make([]time.Duration, n), landed: make([]time.Duration, n), left: n, lanes: make([]lane, run.Plan().Lanes())}
+	m := &machine{step: s, work: workOf(s.Codec, s.Cluster), run: run, ready: make([]time.Duration, n), landed: make([]time.Duration, n), left: n, lanes: make([]lane, run.Plan().Lanes())}
 	for k, b := range s.Buckets.Buckets {
 		m.ready[k] = s.Compute.Ready[b.Ready]
 		m.order = append(m.order, k)
@@ -79,21 +80,29 @@ func (m *machine) issue() {
 		}
 		if it, ok := m.run.Next(l); ok {
 			m.lanes[l].item = it
-			m.lanes[l].issues = m.now + m.step.Codec.before(it.Phase, m.bytes(it.Bucket), m.step.Cluster.Ranks)
+			m.lanes[l].issues = m.now + m.work.before(it.Phase, m.bytes(it.Bucket))
 		}
 	}
 }
 
 func (m *machine) bytes(bucket int) int64 { return m.step.Buckets.Buckets[bucket].Bytes }
 
-// sharing is how many collectives share the wire.
-func (m *machine) sharing() (n int) {
+// sharing is how many collectives share the wire, inside hosts or between them.
+func (m *machine) sharing() (n [2]int) {
 	for l := range m.lanes {
-		if len(m.lanes[l].wire) > 0 {
-			n++
+		if q := &m.lanes[l]; len(q.wire) > 0 {
+			n[m.link(q)]++
 		}
 	}
 	return n
+}
+
+// link is which wire the collective of a lane in progress uses.
+func (m *machine) link(q *lane) int {
+	if m.work.inside(q.wire[0].item.Phase) {
+		return 1
+	}
+	return 0
 }
 
 // next is when something happens.
@@ -110,7 +119,7 @@ func (m *machine) next() time.Duration {
 		q := &m.lanes[l]
 		at = min(at, q.issues, q.decoded)
 		if len(q.wire) > 0 {
-			at = min(at, m.now+q.wire[0].left*time.Duration(n))
+			at = min(at, m.now+q.wire[0].left*time.Duration(n[m.link(q)]))
 		}
 	}
 	if at == never {
@@ -121,11 +130,11 @@ func (m *machine) next() time.Duration {
 
 // advance lets time pass, and does what happens then.
 func (m *machine) advance(to time.Duration) {
-	if n := m.sharing(); n > 0 {
+	if n := m.sharing(); n[0]+n[1] > 0 {
 		m.busy += to - m.now
 		for l := range m.lanes {
 			if q := &m.lanes[l]; len(q.wire) > 0 {
-				q.wire[0].left -= (to - m.now) / time.Duration(n)
+				q.wire[0].left -= (to - m.now) / time.Duration(n[m.link(q)])
 			}
 		}
 	}
@@ -154,7 +163,7 @@ func (m *machine) turn(q *lane) {
 		}
 	}
 	if q.issues <= m.now {
-		q.wire = append(q.wire, call{q.item, m.step.Codec.wire(m.step.Cluster, q.item.Phase, m.bytes(q.item.Bucket))})
+		q.wire = append(q.wire, call{q.item, m.work.wire(q.item.Phase, m.bytes(q.item.Bucket))})
 		q.issues = never
 	}
 	if q.decoded <= m.now {
@@ -168,7 +177,7 @@ func (m *machine) turn(q *lane) {
 // decode begins to finish the next bucket, if the completer is idle.
 func (m *machine) decode(q *lane) {
 	if q.decoded == never && len(q.finish) > 0 {
-		q.decoded = m.now + m.step.Codec.after(m.bytes(q.finish[0]))
+		q.decoded = m.now + m.work.after(m.bytes(q.finish[0]))
 	}
 }
 

@@ -81,7 +81,7 @@ func Run(s Step) (Result, error) {
 	if err := s.Cluster.Valid(); err != nil {
 		return Result{}, err
 	}
-	phases := s.Codec.phases()
+	phases := workOf(s.Codec, s.Cluster).phases()
 	groups := phases
 	if s.OneGroup {
 		groups = 1

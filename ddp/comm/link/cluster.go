@@ -56,6 +56,12 @@ func (c Cluster) wire() Link {
 	return l
 }
 
+// Between is the cluster as one of the ranks of a host sees it that work together between hosts only: a rank for each host. What all ranks of a host send
+// counts as sent by one, since they share the card.
+func (c Cluster) Between() Cluster {
+	return Cluster{Ranks: c.Hosts, Hosts: c.Hosts, Link: c.wire(), Local: c.Local, Topology: c.Topology}
+}
+
 // AllReduce is the time of an all-reduce of n bytes.
 func (c Cluster) AllReduce(n int64) time.Duration {
 	if c.Ranks < 2 {
