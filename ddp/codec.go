@@ -13,6 +13,10 @@ import (
 // it, calls Prepare for phase 1, and so on; after the last collective it calls Finish. Within a phase, buckets come in plan order. Calls for different buckets
 // overlap: Prepare of bucket 3 may run while Finish of bucket 1 does, in another goroutine. Calls for one bucket never do, and Begin, Settle and Coded run
 // alone. See package ddp/schedule for the order in which collectives are issued.
+//
+// On several hosts with as many ranks each, a codec is used between hosts only (OpenCodec): it is opened with a plan and memory of the part of each bucket
+// that the rank has to itself, and with a group of the ranks that have the same part. Its plan has all parameters, some without a place. Finish then runs
+// before the parts are gathered. A codec with a method Finite(bucket int) bool, which says whether Finish found finite numbers only, saves a search for others.
 type Codec interface {
 	// Name is the word of the recipe, with what distinguishes results: "int8, blocks of 256, error feedback". Ranks compare it.
 	Name() string

@@ -108,7 +108,7 @@ func TestResumedBetweenHosts(t *testing.T) {
 			}
 		})
 		rest, more := run(dir, nil)
-		if got := append(first, rest...); err != nil || more != nil || !slices.Equal(got, want) {
+		if got := append(first, rest...); !errors.Is(err, ErrStopped) || more != nil || !slices.Equal(got, want) {
 			t.Errorf("stopped after step %d: %v, %v\n%v\nwant\n%v", at, err, more, got, want)
 		}
 	}
@@ -175,8 +175,10 @@ func TestResidualsOnOtherHosts(t *testing.T) {
 			each := len(c.from) // tensors of a parameter
 			if slices.Max(c.from) > 0 {
 				each = 2
-				if tensors[0] != "rank0/"+strings.Split(tensors[0], "/")[1] || !slices.ContainsFunc(tensors, func(s string) bool { return strings.HasPrefix(s, "rank2/") }) {
-					t.Errorf("tensors %v", tensors)
+				for _, s := range tensors {
+					if !strings.HasPrefix(s, "rank0/") && !strings.HasPrefix(s, "rank2/") {
+						t.Errorf("tensor %s", s)
+					}
 				}
 			}
 			if len(want) != 3 || len(tensors) != 3*each {

@@ -73,25 +73,27 @@ func (t *Trainer) sayUse() {
 // useless says why a codec is a bad choice; "" if it is not. each is the number of ranks of every machine, if they have as many.
 //
 // Machines with as many ranks each add up gradients before any codec, so a machine sends 2 gradients in float32, 1 in 16 bits and half of one in int8 (times
-// (N-1)/N for N machines). If they have different numbers of ranks, that is so in float32 and 16 bits only. Of int8 every rank of a machine with L of them
-// then sends its own gradient, a quarter of one, and the machine a quarter of the sum: (L+1)/4.
+// (N-1)/N for N machines). If they have different numbers of ranks, or ranks of a machine do not share memory, a codec works between all ranks: of int8 every
+// rank of a machine with L of them sends its own gradient, a quarter of one, and the machine a quarter of the sum: (L+1)/4.
 func useless(codec string, local, world, each int) string {
 	sent := float64(local+1) / 4
+	const apart = "machines have different numbers of ranks, or ranks of a machine do not share memory"
 	switch {
 	case local == world:
 		return "has no use: all ranks share one machine, where encoding takes longer than moving float32"
 	case each > 0:
 		return ""
 	case codec == "int8" && sent >= 2:
-		return fmt.Sprintf("has no use with %d ranks on this machine and another number on others: each sends its own gradients to the other machines, %.2g times what they send in float32; "+
-			"use bf16, which machines add up before they send it", local, sent/2)
+		return fmt.Sprintf("has no use with %d ranks on this machine: %s, so each sends its own gradients to the other machines, %.2g times what they send in "+
+			"float32; use bf16, which machines add up before they send it", local, apart, sent/2)
 	case codec == "int8" && sent > 1:
-		return fmt.Sprintf("with %d ranks on this machine and another number on others sends %.2g times as much to the other machines as bf16, which they add up before they send it", local, sent)
+		return fmt.Sprintf("with %d ranks on this machine sends %.2g times as much to the other machines as bf16, which they add up before they send it: %s",
+			local, sent, apart)
 	}
 	return ""
 }
 
-// compressed is what the codec takes on a rank for a plan of buckets, if it works between hosts of as many ranks each (ddp.Engine.CodecHosts); zero without one.
+// compressed is what a codec takes on a rank for a plan of buckets, if it works between hosts of each ranks (ddp.Engine.CodecHosts); zero without one.
 func (t *Trainer) compressed(codec string, p *bucket.Plan, hosts, each int) compress.Cost {
 	if codec == "" || codec == "none" || hosts == 1 {
 		return compress.Cost{}

@@ -207,8 +207,8 @@ func (r *residuals) file(ctx context.Context) checkpoint.TensorFile {
 	return f
 }
 
-// restoreResiduals gives each rank its own residuals, or, if the number of ranks or which elements they owe has changed, an equal share of their sum. Gradients are sums over the
-// items of a step unless the loss is scaled, so residuals grow with a step that has more items. ck is nil on all ranks but 0.
+// restoreResiduals gives each rank its own residuals, or, if the number of ranks or which elements they owe has changed, an equal share of their sum.
+// Gradients are sums over the items of a step unless the loss is scaled, so residuals grow with a step that has more items. ck is nil on all ranks but 0.
 func (t *Trainer) restoreResiduals(ctx context.Context, ck *checkpoint.Checkpoint, from origin) error {
 	r, err := t.residuals()
 	if err != nil {

@@ -258,8 +258,8 @@ func TestNotFiniteBetweenHosts(t *testing.T) {
 	for _, name := range compress.Names() {
 		for _, place := range []string{"2x2", "4x1"} {
 			nodeOf := places[place]
-			for _, at := range []struct{ rank, param, elem int }{{0, 0, 0}, {1, 0, 4999}, {2, 1, 5}, {3, 4, 69999}, {1, 4, 35000}, {0, 5, 32}} {
-				for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(-1))} {
+			for _, at := range []struct{ rank, param, elem int }{{0, 0, 0}, {1, 0, 4999}, {2, 1, 5}, {2, 4, 35000}, {3, 4, 69999}, {0, 5, 32}} {
+				for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(-1))}[:1+at.rank%2] {
 					var mu sync.Mutex
 					buckets := map[int]bool{}
 					hosted(t, nodeOf, func() (ddp.Codec, error) { return compress.New(name, compress.Options{Raw: isBias}) }, sizes, nil,

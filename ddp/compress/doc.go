@@ -7,6 +7,9 @@
 // It is of use where the network is the bottleneck: at 1 Gbit/s int8 is about four times as fast as float32, at 10 Gbit/s half as fast again. Between
 // ranks of one machine encoding takes longer than moving float32.
 //
+// On several hosts with as many ranks each, the engine adds gradients up inside each host first, and a codec reduces the sums of hosts, each rank a part of
+// them (ddp.OpenCodec). What follows then holds for hosts in place of ranks.
+//
 // # f16 and bf16
 //
 // Each rank rounds its gradients to 16 bits, and an all-reduce in that type adds them in float32 and rounds once more. bf16 has the range of float32.

@@ -46,7 +46,8 @@ type machine struct {
 
 func newMachine(s Step, run *schedule.Run) *machine {
 	n := len(s.Buckets.Buckets)
-	m := &machine{step: s, work: workOf(s.Codec, s.Cluster), run: run, ready: make([]time.Duration, n), landed: make([]time.Duration, n), left: n, lanes: make([]lane, run.Plan().Lanes())}
+	m := &machine{step: s, work: workOf(s.Codec, s.Cluster), run: run,
+		ready: make([]time.Duration, n), landed: make([]time.Duration, n), left: n, lanes: make([]lane, run.Plan().Lanes())}
 	for k, b := range s.Buckets.Buckets {
 		m.ready[k] = s.Compute.Ready[b.Ready]
 		m.order = append(m.order, k)

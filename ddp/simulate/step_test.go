@@ -110,6 +110,46 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+// On hosts of two ranks each rank has half of the work, and sums and gathering inside the host have a wire of their own.
+func TestPhasesBetweenHosts(t *testing.T) {
+	codec := Codec{Name: "c", Ratio: 0.5, Encode: 1e9, Sum: 0.5e9, Decode: 1e9 / 3}
+	c := Compute{Ready: []time.Duration{0}, End: 0}
+	hosts := link.Cluster{Ranks: 4, Hosts: 2, Link: flat.Link, Local: link.Link{Bandwidth: 2e9}}
+	s := Step{Buckets: cutAt(t, 4, 4), Compute: c, Cluster: hosts, Codec: codec}
+	// add up inside 1, encode 2, exchange 1, add 4 and encode a quarter 1, gather 1, decode 6, gather inside 1
+	if r := mustRun(t, s); !near(r.Exposed, 17*ms) || !near(r.Wire, 4*ms) {
+		t.Errorf("two phases: %+v", r)
+	}
+	s.Codec = Codec{Name: "h", Ratio: 0.5, Encode: 1e9, Decode: 1e9}
+	if r := mustRun(t, s); !near(r.Exposed, 8*ms) { // 1, encode 2, reduce 2, decode 2, 1
+		t.Errorf("one phase: %+v", r)
+	}
+	// Inside and between hosts do not share: the second bucket is added up while the first is exchanged.
+	s.Codec = Codec{Name: "c", Ratio: 1, Encode: 1e18, Sum: 1e18, Decode: 1e18}
+	s.Buckets, s.Compute = cutAt(t, 4, 4, 4), Compute{Ready: []time.Duration{0, ms}, End: ms}
+	// first: 1, then 2 and 2 between hosts, the second's 2 from 3 on shares them: at 5 both have had 1, at 7 the first gathers
+	if r := mustRun(t, s); !near(r.Landed[0], 8*ms) || !near(r.Landed[1], 10*ms) {
+		t.Errorf("two buckets: %+v", r.Landed)
+	}
+}
+
+// The more ranks a host has, the more codecs are worth on a slow network: they send as much however many there are.
+func TestCodecsOnManyRanks(t *testing.T) {
+	c := Compute{Ready: []time.Duration{0}, End: 0}
+	for _, each := range []int{1, 2, 8} {
+		s := Step{Buckets: cutAt(t, 2*each, 40), Compute: c, Cluster: link.Cluster{Ranks: 2 * each, Hosts: 2, Link: link.Link{Bandwidth: 1.2e8}}}
+		last := mustRun(t, s).Exposed
+		for _, name := range []string{"bf16", "int8"} {
+			s.Codec, _ = CodecOf(name)
+			r := mustRun(t, s)
+			if float64(r.Exposed) > 0.65*float64(last) {
+				t.Errorf("%d ranks a host: %s takes %v, what is larger %v", each, name, r.Exposed, last)
+			}
+			last = r.Exposed
+		}
+	}
+}
+
 func TestLanesShareTheWire(t *testing.T) {
 	codec := Codec{Name: "c", Ratio: 1, Encode: 1e18, Sum: 1e18, Decode: 1e18}
 	c := Compute{Ready: []time.Duration{0, 2 * ms}, End: 2 * ms}

@@ -41,6 +41,11 @@
 // what travels; then the sum of the nodes, again made in float32. Max, min and integers do not depend on the order. (An outer group that reduces in
 // another order than that of its ranks, a ring, makes other sums; then they depend on the place of an element too.)
 //
+// # Level by level
+//
+// A user that does something else between hosts, such as sending encoded gradients, makes groups of one level (Chain). Their calls go straight to the inner
+// or the outer group, without greeting and cutting.
+//
 // # Mismatches, late ranks, deaths
 //
 // A greeting carries two calls of each node: that of its first rank, and that of a rank that differs, if any. So every rank finds a mismatch wherever it is,

@@ -61,6 +61,12 @@ func TestSuiteOverTCP(t *testing.T) {
 	}
 }
 
+func TestChainsOverTCP(t *testing.T) {
+	g := overTCP(t, maps["2x2"])
+	defer closeAll(g)
+	checkChains(t, g, maps["2x2"])
+}
+
 // Devices with memory of their own are staged through a second group, which Branch makes.
 func TestStagedOverTCP(t *testing.T) {
 	const n = 4
