@@ -166,6 +166,22 @@ func TestHostsTrainLikeOneMachine(t *testing.T) {
 	}
 }
 
+// With several ranks a host a codec works between hosts; a run that ends and goes on has the weights of one that did not end.
+func TestHostsTrainEncoded(t *testing.T) {
+	recipe, base := tinyRecipe(t)
+	j := &hostsJob{t: t, recipe: recipe, nodeOf: []int{0, 0, 1, 1}, addr: "127.0.0.1"}
+	encoded := []string{"comm.compress=int8", "comm.compress_warmup_steps=1", "comm.compress_block=32"}
+	straight, dir := base+"straight", base+"parts"
+	if says := j.run(straight, append(encoded, hostsSteps)...); strings.Contains(says, "compress = int8") {
+		t.Errorf("a warning of int8:\n%s", says)
+	}
+	j.run(dir, append(encoded, "run.steps=5")...)
+	j.run(dir, append(encoded, hostsSteps)...)
+	if weights(t, dir) != weights(t, straight) {
+		t.Error("a run that went on has other weights")
+	}
+}
+
 // killed checks that a job whose rank is killed ends on all hosts with the rank's name, and goes on bit by bit as if nothing had been.
 func killed(t *testing.T, j *hostsJob, base string, victim int) {
 	t.Helper()
