@@ -116,24 +116,11 @@ static int in_place(void *dst, void **mirror, int nmirror, void **src, int nsrc)
 	return 1;
 }
 
-// Sums a and b into both. The last two kilobytes come first, backwards: a processor that sees a stream fetches what follows it, and behind the end lies
-// what another rank is at work on; so the stream ends in lines that this rank has.
-static void last_first(int t, size_t n, char *a, char *b) {
-	enum { TAIL = 4096, STEP = 128 };
-	size_t size = size_of[t], bytes = n * size;
-	if (bytes >= 8 * TAIL) {
-		for (size_t done = STEP; done <= TAIL; done += STEP)
-			use->sum2[t](STEP / size, a + bytes - done, b + bytes - done);
-		n -= TAIL / size;
-	}
-	use->sum2[t](n, a, b);
-}
-
 void gt_reduce(int op, int t, size_t n, void *dst, const uintptr_t *mirrors, int nmirror, const uintptr_t *sources, int nsrc) {
 	void **mirror = (void **)mirrors, **src = (void **)sources;
 	if (op == 0 && use->sum2[t] && (nsrc == 2 || nsrc == 4) && in_place(dst, mirror, nmirror, src, nsrc)) {
 		if (nsrc == 2)
-			last_first(t, n, src[0], src[1]);
+			use->sum2[t](n, src[0], src[1]);
 		else
 			use->sum4[t](n, src[0], src[1], src[2], src[3]);
 		return;
