@@ -88,8 +88,8 @@ func TestRun(t *testing.T) {
 		code int
 		text string
 	}{
-		{[]string{"-n", "2", "sh", "-c", "sleep 0.$GOTRAIN_RANK; echo $GOTRAIN_RANK of $GOTRAIN_WORLD_SIZE"}, 0, "0 of 2\n[rank 1] 1 of 2\n"},
-		{[]string{"-n", "2", "sh", "-c", "exit 7$GOTRAIN_RANK"}, 70, "failed first: exit code 7"},
+		{[]string{"-n", "2", "sh", "-c", "sleep $GOTRAIN_RANK; echo $GOTRAIN_RANK of $GOTRAIN_WORLD_SIZE"}, 0, "0 of 2\n[rank 1] 1 of 2\n"},
+		{[]string{"-n", "2", "sh", "-c", "[ $GOTRAIN_RANK = 0 ] || sleep 60; exit 7$GOTRAIN_RANK"}, 70, "failed first: exit code 7"},
 		{[]string{"--help"}, 0, "Exit codes: that of the first rank that failed, 69 if a host cannot be used or is lost, and\n    0  done"},
 		{[]string{"-y"}, 64, "hcclrun: unknown flag -y\nhint: hcclrun --help\n"},
 		{[]string{"true"}, 64, "the number of ranks is missing: -n N"},
