@@ -24,15 +24,15 @@ func (c *Comm) Describe() []comm.Level {
 		if c.flat != nil {
 			l = describe(c.flat)[0]
 		}
-		l.Ranks, l.Wire, l.Algorithm, l.Notes = 1, 0, nil, []string{"the first rank of this node exchanges for it", "sums " + c.Fold()}
+		l.Ranks, l.Wire, l.Algorithm, l.Notes = 1, 0, nil, []string{"the first rank of this host exchanges for it", "sums " + c.Fold()}
 		return append(levels, l)
 	}
 	out := describe(c.outer)
 	last := &out[len(out)-1]
-	note := "the first rank of each node exchanges for its node, because nodes have different numbers of ranks"
+	note := "the first rank of each host exchanges for its host, because hosts have different numbers of ranks"
 	if c.equal {
 		last.Sharing = c.most
-		note = fmt.Sprintf("%d rails: each rank exchanges its part with the ranks of equal index on other nodes", c.most)
+		note = fmt.Sprintf("%d ranks of a host exchange with other hosts at once: each its part, with the ranks of the same local number", c.most)
 	}
 	last.Notes = append(last.Notes, note, "sums "+c.Fold())
 	return append(levels, out...)

@@ -68,7 +68,7 @@ func (c *Comm) input(l *line, n int, e syscall.Errno, asked int) (int, error) {
 	case e != 0:
 		return 0, c.gone(l.p, "the connection broke: "+e.Error())
 	case n == 0:
-		why := "it closed the connection without a word: its process ended, or was killed"
+		why := "its process ended or was killed"
 		if l.sendErr != 0 {
 			why = "the connection broke: " + l.sendErr.Error()
 		}
