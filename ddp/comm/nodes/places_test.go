@@ -90,7 +90,7 @@ func TestTally(t *testing.T) {
 
 // What a report says: the levels, and where calls are cut.
 func TestDescribe(t *testing.T) {
-	for name, want := range map[string]string{"2x2": "2 rails", "1+3": "the first rank of each node"} {
+	for name, want := range map[string]string{"2x2": "2 ranks of a host exchange", "1+3": "the first rank of each host"} {
 		g := group(t, maps[name], nil)
 		l := comm.Describe(g[1])
 		if len(l) != 2 || l[0].Ranks != len(g[1].(*Comm).mine()) || l[1].Ranks != 2 || !strings.Contains(strings.Join(l[1].Notes, "; "), want) {
