@@ -38,7 +38,7 @@ type carrier struct {
 
 var (
 	carriers sync.Once // the test may run several times
-	broken   = errors.New("no link")
+	errLink  = errors.New("no link")
 )
 
 func TestForDevice(t *testing.T) {
@@ -53,7 +53,7 @@ func TestForDevice(t *testing.T) {
 	carriers.Do(func() {
 		comm.RegisterTransport("slow", 1, of("blue", "red"), open("slow"))
 		comm.RegisterTransport("fast", 9, of("blue"), open("fast"))
-		comm.RegisterTransport("bad", 20, of("green"), func(context.Context, comm.Opening) (comm.Communicator, error) { return nil, broken })
+		comm.RegisterTransport("bad", 20, of("green"), func(context.Context, comm.Opening) (comm.Communicator, error) { return nil, errLink })
 		comm.RegisterTransport("slow green", 1, of("green"), open("slow green"))
 	})
 	ctx, alone := t.Context(), self.New()
@@ -70,7 +70,7 @@ func TestForDevice(t *testing.T) {
 	}
 	// No silent fallback to a slower one.
 	_, err := comm.ForDevice(ctx, comm.Opening{Control: two, Device: card{family: "green", separate: true}})
-	if !errors.Is(err, broken) || err.Error() != "comm: opening transport bad for device green:0: no link" {
+	if !errors.Is(err, errLink) || err.Error() != "comm: opening transport bad for device green:0: no link" {
 		t.Error(err)
 	}
 	_, err = comm.ForDevice(ctx, comm.Opening{Control: two, Device: card{family: "violet", separate: true}})
