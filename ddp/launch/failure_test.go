@@ -37,3 +37,21 @@ func TestReportHasTheReasonOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestStoppedWithTheCodeOfTheLowestRank(t *testing.T) {
+	out := func(rank, code int) Outcome { return Outcome{Rank: rank, Code: code} }
+	for _, c := range []struct {
+		ended []Outcome
+		want  int
+	}{
+		{nil, ExitOK},
+		{[]Outcome{out(1, ExitOK), out(0, ExitOK)}, ExitOK},
+		{[]Outcome{out(2, ExitNotResumable), out(0, ExitStopped), out(1, ExitNotResumable)}, ExitStopped},
+		{[]Outcome{out(1, ExitStopped), out(0, ExitOK)}, ExitStopped},
+		{[]Outcome{out(1, ExitStopped), out(0, ExitNotResumable)}, ExitNotResumable},
+	} {
+		if got := stoppedWith(c.ended); got != c.want {
+			t.Errorf("%v: %d, want %d", c.ended, got, c.want)
+		}
+	}
+}

@@ -260,6 +260,18 @@ func (s *supervisor) watch(ctx context.Context, sigs <-chan os.Signal) {
 	}
 }
 
+// stoppedWith is the code of ranks that stopped on request, 0 if none did: that of the first of them by rank. Ranks may differ: rank 0 has the checkpoints,
+// and a rank on another host may have no access to them.
+func stoppedWith(ended []Outcome) int {
+	rank, code := -1, ExitOK
+	for _, o := range ended {
+		if (o.Code == ExitStopped || o.Code == ExitNotResumable) && (rank < 0 || o.Rank < rank) {
+			rank, code = o.Rank, o.Code
+		}
+	}
+	return code
+}
+
 // result combines the outcomes of all ranks into one error.
 func (s *supervisor) result() error {
 	for i := range s.ended {
@@ -272,10 +284,8 @@ func (s *supervisor) result() error {
 	}
 	f, by, failed := first(s.ended)
 	if !failed {
-		for _, o := range s.ended {
-			if o.Code == ExitStopped || o.Code == ExitNotResumable {
-				return &StoppedError{Signal: s.byUser, Code: o.Code}
-			}
+		if code := stoppedWith(s.ended); code != ExitOK {
+			return &StoppedError{Signal: s.byUser, Code: code}
 		}
 		return nil
 	}
