@@ -76,4 +76,4 @@ if rank == 0:
         "step_ms": round(med * 1e3, 1), "rss_mb": round(rss, 1), "first_step_s": round(first, 2),
         "loss_first": round(losses[0], 4), "loss_last": round(losses[-1], 4)}), flush=True)
 if a.world > 1:
-    dist.destroy_process_group()
+    ranks.leave()
