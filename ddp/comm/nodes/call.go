@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -82,18 +81,12 @@ func (k *call) Took() (transfer, waited time.Duration, apart bool) {
 	return k.took()
 }
 
-var closedChan = sync.OnceValue(func() chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-})
-
 // Done is closed on completion.
 func (k *call) Done() <-chan struct{} {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
 	if k.over {
-		return closedChan()
+		return comm.Closed()
 	}
 	if k.done == nil {
 		k.done = make(chan struct{})

@@ -112,8 +112,6 @@ func (c *Comm) Close() error {
 // done is the handle of every call: a call is complete when it returns.
 type done struct{}
 
-var closed = func() chan struct{} { ch := make(chan struct{}); close(ch); return ch }()
-
 func (done) Wait(context.Context) error                         { return nil }
-func (done) Done() <-chan struct{}                              { return closed }
+func (done) Done() <-chan struct{}                              { return comm.Closed() }
 func (done) Took() (transfer, waited time.Duration, apart bool) { return 0, 0, true }

@@ -3,7 +3,6 @@ package shm
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -256,7 +255,7 @@ type finished struct{ transfer, waited time.Duration }
 var untimedCall = &finished{}
 
 func (f *finished) Wait(context.Context) error { return nil }
-func (f *finished) Done() <-chan struct{}      { return closedChan() }
+func (f *finished) Done() <-chan struct{}      { return comm.Closed() }
 func (f *finished) Took() (transfer, waited time.Duration, apart bool) {
 	return f.transfer, f.waited, true
 }
@@ -276,18 +275,12 @@ func (k *call) Took() (transfer, waited time.Duration, apart bool) {
 	return transfer, waited, true
 }
 
-var closedChan = sync.OnceValue(func() chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-})
-
 // Done is closed on completion. Calling it wakes the worker.
 func (k *call) Done() <-chan struct{} {
 	k.c.mu.Lock()
 	if k.over {
 		k.c.mu.Unlock()
-		return closedChan()
+		return comm.Closed()
 	}
 	if k.done == nil {
 		k.done = make(chan struct{})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -222,18 +221,12 @@ func (k *call) late(ctx context.Context) error {
 	return fmt.Errorf("comm: waiting for %s: %w", k.what.Number(k.number), context.Cause(ctx))
 }
 
-var closedChan = sync.OnceValue(func() chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-})
-
 // Done is closed on completion. Calling it wakes the worker.
 func (k *call) Done() <-chan struct{} {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
 	if k.over {
-		return closedChan()
+		return comm.Closed()
 	}
 	if k.done == nil {
 		k.done = make(chan struct{})
