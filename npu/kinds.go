@@ -13,7 +13,8 @@ package npu
 // Aliasing: "inplace a→y" means output y may be bound to the place of input a. Package npu/kind has the same as data, and which outputs may be nil.
 const (
 	// Conv2D: x act[N C H W], w act[O C/g KH KW], (b f32[O] if bias) → y act[N O OH OW].
-	// Attrs: stride []int{h,w}, pad []int{top,left,bottom,right}, dilation []int{h,w}, groups int, bias bool, relu bool (applied last).
+	// Attrs: stride []int{h,w}, pad []int{top,left,bottom,right}, dilation []int{h,w}, groups int, bias bool, relu bool (applied last), and
+	// algorithm string (AttrAlgorithm).
 	Conv2D = "conv2d"
 	// Conv2DBwdData: dy act[N O OH OW], w act[O C/g KH KW] → dx act[N C H W]. Attrs of Conv2D, x_shape []int.
 	Conv2DBwdData = "conv2d_bwd_data"

@@ -159,6 +159,9 @@ func (d *Device) Choose(op npu.Op) (npu.Op, error) {
 	if err := ref.Check(op); err != nil {
 		return npu.Op{}, fmt.Errorf("cpu: %w", err)
 	}
+	if err := npu.CheckAlgorithm(op, d.Algorithms(op)...); err != nil {
+		return npu.Op{}, fmt.Errorf("cpu: %w", err)
+	}
 	key := op.String()
 	d.mu.Lock()
 	got, ok := d.chosen[key]
@@ -188,6 +191,9 @@ func (d *Device) Compile(op npu.Op) (npu.Kernel, error) {
 		return nil, err
 	}
 	if err := ref.Check(op); err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
+	if err := npu.CheckAlgorithm(op, d.Algorithms(op)...); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
 	op = op.Clone()

@@ -20,7 +20,7 @@ func init() {
 	})
 }
 
-const convAttrs = "stride:2 pad:4 dilation:2 groups:i bias:b relu:b "
+const convAttrs = "stride:2 pad:4 dilation:2 groups:i bias:b relu:b algorithm:s "
 
 // convShape checks x and w against the attributes and gives y's shape.
 func (c *checker) convShape(x, w npu.Shape) npu.Shape {

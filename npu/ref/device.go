@@ -95,6 +95,9 @@ func (d *device) Choose(op npu.Op) (npu.Op, error) {
 	if err := Check(op); err != nil {
 		return npu.Op{}, err
 	}
+	if err := npu.CheckAlgorithm(op); err != nil {
+		return npu.Op{}, fmt.Errorf("ref: %w", err)
+	}
 	op = op.Clone()
 	for i := range op.In {
 		op.In[i].Layout = npu.Plain
@@ -111,6 +114,9 @@ func (d *device) Compile(op npu.Op) (npu.Kernel, error) {
 	}
 	if err := Check(op); err != nil {
 		return nil, err
+	}
+	if err := npu.CheckAlgorithm(op); err != nil {
+		return nil, fmt.Errorf("ref: %w", err)
 	}
 	for i := range len(op.In) + len(op.Out) {
 		if a := argDesc(op, i); a.Layout != npu.Plain {

@@ -71,6 +71,9 @@ func Choose(op npu.Op, c Caps) (npu.Op, error) {
 	if err := there(op, c); err != nil {
 		return npu.Op{}, err
 	}
+	if err := npu.CheckAlgorithm(op); err != nil {
+		return npu.Op{}, fmt.Errorf("acl: %w", err)
+	}
 	r := rules[op.Kind]
 	op = op.Clone()
 	for _, list := range [][]npu.Desc{op.In, op.Out} {
