@@ -29,5 +29,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// f32[16 64 112 112] 3776 MFLOP, 61 MB
-	// has no attribute "strides" (knows bias, dilation, groups, pad, relu, stride)
+	// has no attribute "strides" (knows algorithm, bias, dilation, groups, pad, relu, stride)
 }
