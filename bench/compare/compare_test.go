@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,6 +114,70 @@ func TestSummaryLeavesOutDisturbedRuns(t *testing.T) {
 	}
 	if _, ok := summarise(nil, 5); ok {
 		t.Error("summarise of nothing: ok")
+	}
+}
+
+// TestTheFasterOfAFamilyCounts: the star is on the faster way to run a peer, in each setting, and on nobody who is alone.
+func TestTheFasterOfAFamilyCounts(t *testing.T) {
+	field := []contestant{{name: "gotrain"}, {name: "pytorch", family: "p"}, {name: "pytorch compiled", family: "p"}, {name: "jax"}}
+	tab := newTable("net", "img/s", field)
+	one, two := setting{World: 1, Threads: 1, DType: "f32"}, setting{World: 2, Threads: 1, DType: "f32"}
+	for s, rates := range map[setting][]float64{one: {12, 8, 6, 3}, two: {12, 8, 10}} {
+		for i, r := range rates {
+			tab.add(s, field[i].name, result{rate: r, stepMS: 1})
+		}
+	}
+	var out bytes.Buffer
+	tab.print(&out, 5)
+	stars := 0
+	for line := range strings.Lines(out.String()) {
+		if strings.HasSuffix(strings.TrimSpace(line), "x *") {
+			stars++
+			eager := strings.Contains(line, "1x1") && strings.Contains(line, "1.50x *")
+			compiled := strings.Contains(line, "2x1") && strings.Contains(line, "pytorch compiled") && strings.Contains(line, "1.20x *")
+			if !eager && !compiled {
+				t.Errorf("starred: %s", line)
+			}
+		}
+	}
+	if stars != 2 {
+		t.Errorf("%d stars, want 2:\n%s", stars, out.String())
+	}
+}
+
+// TestPeersWidestInstructions: a peer gets AVX-512 only where the processor has it, whatever the shell exports.
+func TestPeersWidestInstructions(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	const wide = "fma avx2 avx512f avx512dq avx512bw avx512vl"
+	for _, c := range []struct{ flags, exported, torch, want string }{
+		{"fma avx2", "avx512", "2.15.0", "avx2"}, // would crash
+		{"fma avx2", "avx512", "1.13.1", "avx2"},
+		{"fma avx2", "", "1.13.1", "avx2"},
+		{"fma avx2", "", "2.15.0", "None"}, // 2.x finds out by itself
+		{"sse2", "avx512", "1.13.1", "default"},
+		{wide, "avx2", "2.15.0", "avx2"}, // the user's own choice
+		{wide, "", "1.13.1", "avx512"},
+		{wide, "avx512_vnni", "2.15.0", "avx512_vnni"},
+		{"", "avx512", "1.13.1", "None"}, // not known what it has
+	} {
+		info := filepath.Join(t.TempDir(), "cpuinfo")
+		text := "processor : 0\nflags : fpu " + c.flags + "\n"
+		if c.flags == "" {
+			text = "processor : 0\nFeatures : neon\n"
+		}
+		if err := os.WriteFile(info, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(python, "-c", "import ranks, sys; print(ranks.aten(*sys.argv[1:]))", c.exported, c.torch, info)
+		cmd.Dir = filepath.Join("..", "peer")
+		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+		out, err := cmd.Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != c.want {
+			t.Errorf("aten(%q) of torch %s on %q = %q, %v; want %q", c.exported, c.torch, c.flags, got, err, c.want)
+		}
 	}
 }
 

@@ -14,6 +14,8 @@
 // between the medians over the rounds. While a program runs, the CPU time that others used is measured; a run in which it exceeds -disturbed percent
 // is marked with "!" and left out of the medians if the contestant has an undisturbed one.
 //
+// PyTorch trains as it is and with torch.compile; the faster of the two counts, setting by setting, and its ratio has a star.
+//
 // The steps of a Llama have one more contestant, the kernels (bench/kernels): forward, backward and AdamW of one rank, each kernel timed alone, so that the
 // ratio to it is the part of the time in which gotrain does nothing but compute. The column "at work" is gotrain's own npu_util: the part of
 // a step in which the device's queue was not empty. The mark is written for sequences of 256 tokens and leaves others out.
@@ -33,6 +35,7 @@
 //
 //	-gotrain CMD        command line of gotrain, with places to fill (default: built from this checkout); not for generate
 //	BENCH_PYTHON        Python with torch (default python3)
+//	BENCH_JAX           Python with jax; without it JAX does not take part
 //	BENCH_MARK          the bare ResNet-50: BENCH_MARK BATCH f32|bf16 STEPS prints "… N img/s (best N), step N ms, …"
 //	BENCH_MARK_LLAMA    the bare Llama: BENCH_MARK_LLAMA SHAPE BATCH f32|bf16 STEPS prints "… N tok/s (best N), step N ms, …"
 //	BENCH_MARK_TCP      the bare all-reduce over TCP: BENCH_MARK_TCP -w RANKS -a auto -h BYTES [-x BYTES] [-N NAMESPACES -A ADDRESSES] prints JSON lines

@@ -29,7 +29,8 @@ func (h *harness) llama() error {
 	})
 	mark.fits = func(s setting) bool { return s.Seq == markSeq }
 	peer := h.pytorch("llama_torch.py", func(s setting) []string { return []string{"--shape", s.Model, "--seq", strconv.Itoa(s.Seq)} })
-	field := []contestant{h.gotrain(llamaCommand, writeRecipe), h.kernels(), peer, mark}
+	field := append([]contestant{h.gotrain(llamaCommand, writeRecipe), h.kernels()}, peer...)
+	field = append(field, h.jax(func(s setting) string { return s.Model }), mark)
 	return h.race(race{"Llama", "tok/s", settings, field})
 }
 

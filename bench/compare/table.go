@@ -15,14 +15,16 @@ type table struct {
 	title    string
 	unit     string
 	names    []string
+	family   map[string]string // of a name
 	settings []setting
 	runs     map[setting]map[string][]result
 }
 
 func newTable(title, unit string, field []contestant) *table {
-	t := &table{title: title, unit: unit, runs: map[setting]map[string][]result{}}
+	t := &table{title: title, unit: unit, family: map[string]string{}, runs: map[setting]map[string][]result{}}
 	for _, c := range field {
 		t.names = append(t.names, c.name)
+		t.family[c.name] = c.family
 	}
 	return t
 }
@@ -99,7 +101,7 @@ func (t *table) print(out io.Writer, limit float64) {
 			}
 			ratio := ""
 			if ok && n != t.names[0] {
-				ratio = fmt.Sprintf("%.2fx", first.rate/v.rate)
+				ratio = fmt.Sprintf("%.2fx", first.rate/v.rate) + t.counts(s, n, limit)
 			}
 			mark := ""
 			if v.spoiled {
@@ -127,11 +129,28 @@ func (t *table) print(out io.Writer, limit float64) {
 	w.Flush()
 	fmt.Fprintf(
 		out,
-		"medians over runs; %s of all ranks; RSS of the largest rank; at work = part of the step in which the device computed; ! = every run had others "+
-			"on the machine for more than %.0f %%\n",
+		"medians over runs; %s of all ranks; RSS of the largest rank; at work = part of the step in which the device computed; * = the faster way to run "+
+			"this peer, the one that counts; ! = every run had others on the machine for more than %.0f %%\n",
 		t.unit,
 		limit,
 	)
+}
+
+// counts marks the fastest of the ways to run one peer: the one to quote.
+func (t *table) counts(s setting, name string, limit float64) string {
+	mine, _ := summarise(t.runs[s][name], limit)
+	others := 0
+	for _, n := range t.names {
+		if v, have := summarise(t.runs[s][n], limit); have && n != name && t.family[n] != "" && t.family[n] == t.family[name] {
+			if others++; v.rate > mine.rate {
+				return ""
+			}
+		}
+	}
+	if others == 0 {
+		return ""
+	}
+	return " *"
 }
 
 func known(v float64, format string) string {

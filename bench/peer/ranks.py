@@ -19,23 +19,39 @@ def environment(threads, tuned=True):
             env.pop(k, None)  # some shells export them for another machine
         for k, v in KEEP_MEMORY.items():
             env.setdefault(k, v)
-        if int(importlib.metadata.version("torch").split(".")[0]) < 2:
-            best = capability()  # 1.x stops at AVX2 by itself, and believes what the variable says: on a processor without it, it would crash
-            if best:
-                env.setdefault("ATEN_CPU_CAPABILITY", best)
+        kernels = aten(env.pop("ATEN_CPU_CAPABILITY", ""), importlib.metadata.version("torch"))
+        if kernels:
+            env["ATEN_CPU_CAPABILITY"] = kernels
+        # What torch.compile has made stays, so that only the first run on a machine compiles.
+        env.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(os.path.expanduser("~"), ".cache", "gotrain-bench", "inductor"))
     return env
 
 
+def aten(exported, torch, cpuinfo="/proc/cpuinfo"):
+    """ATEN_CPU_CAPABILITY for this processor, or None to leave it out. PyTorch believes the variable: kernels that the processor lacks would crash it, so what
+    a shell exports for another machine becomes what there is here. 2.x chooses well by itself, 1.x stops at AVX2 unless it is told."""
+    best = capability(cpuinfo)
+    if best is None:
+        return None
+    if exported:
+        order = ("default", "avx2", "avx512")
+        wanted = next((i for i, name in enumerate(order) if exported.startswith(name)), len(order))
+        return exported if wanted <= order.index(best) else best
+    return best if int(torch.split(".")[0]) < 2 else None
+
+
 def capability(cpuinfo="/proc/cpuinfo"):
-    """The widest kernels of PyTorch that this processor runs, or None if it does not tell."""
+    """The widest kernels of PyTorch that this processor runs, or None if it does not tell: not Linux, or no x86."""
     try:
         with open(cpuinfo) as f:
             flags = next((set(line.split(":")[1].split()) for line in f if line.startswith("flags")), set())
     except OSError:
         return None
+    if not flags:
+        return None
     if {"avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"} <= flags:
         return "avx512"
-    return "avx2" if {"avx2", "fma"} <= flags else None
+    return "avx2" if {"avx2", "fma"} <= flags else "default"
 
 
 def launch(world, threads, tuned=True, pin=True):
