@@ -32,17 +32,20 @@ targets() {
 	grep -rhoH --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|^\./||; s|/[^/]*_test\.go:func | |' | sort
 }
 
+list() { targets | while read -r package target; do [[ ! $target =~ $pattern ]] || echo "$package $target"; done; }
+if $list; then
+	list
+	exit
+fi
+
+binaries=$(mktemp -d)
+trap 'rm -rf "$binaries"' EXIT
 failed=0
 while read -r package target; do
-	[[ $target =~ $pattern ]] || continue
-	if $list; then
-		echo "$package $target"
-		continue
-	fi
 	printf '\n== %s %s for %s\n' "$package" "$target" "$time"
-	binary=$(mktemp)
+	binary=$binaries/${package//\//_}
 	# Build without the limit: the linker needs more memory than a parser may use.
-	go test -c -o "$binary" -fuzz=. "./$package" >/dev/null
+	[ -x "$binary" ] || go test -c -o "$binary" -fuzz=. "./$package" >/dev/null
 	# Go minimises each input that reaches new code, for up to a minute each. If the covered code varies from run to run, as with maps, that minute is lost,
 	# and with many such inputs nothing else happens. A hundred tries are enough.
 	if ! (
@@ -54,6 +57,5 @@ while read -r package target; do
 		echo "FAILED: $package $target"
 		failed=1
 	fi
-	rm -f "$binary"
-done < <(targets)
+done < <(list)
 exit $failed

@@ -37,6 +37,9 @@ type Transport struct {
 	// *comm.TimeoutError need not name a rank. It must not name a wrong one.
 	Deaf bool
 
+	// Alone is for a transport of which a process cannot have several groups at once.
+	Alone bool
+
 	// Nodes is for a transport that sums node by node: it gives the node of each of n ranks. The twin then sums inside each node in the order of ranks,
 	// and the nodes' sums in the order of nodes, each sum of 16-bit floats in float32 with one rounding at its end. nil: all ranks on one node.
 	Nodes func(n int) []int
@@ -68,10 +71,7 @@ func Run(t *testing.T, tr Transport) {
 	t.Run("pairs", tr.pairs)
 	t.Run("refused", tr.refused)
 	t.Run("mismatch", tr.mismatch)
-	t.Run("late", tr.late)
-	t.Run("work", tr.work)
-	t.Run("cancel", tr.cancel)
-	t.Run("waitctx", tr.waitContext)
+	t.Run("waits", tr.waits)
 	t.Run("dead", tr.dead)
 	t.Run("abort", tr.abort)
 	t.Run("close", tr.close)
@@ -80,6 +80,21 @@ func Run(t *testing.T, tr Transport) {
 		t.Run("consensus", tr.consensus) // the control communicator's task
 	}
 	t.Run("stats", tr.stats)
+}
+
+// waits has the tests that spend their time in waiting for deadlines. They run side by side, each with a group of its own.
+func (tr Transport) waits(t *testing.T) {
+	tests := map[string]func(*testing.T){"late": tr.late, "cancel": tr.cancel, "waitctx": tr.waitContext, "beats": tr.beats, "silent": tr.silent,
+		"limit": tr.limit, "closed": tr.workClosed}
+	var wg sync.WaitGroup
+	for name, test := range tests {
+		if tr.Alone {
+			t.Run(name, test)
+			continue
+		}
+		wg.Go(func() { t.Run(name, test) }) // more at once than t.Parallel, which counts processors
+	}
+	wg.Wait()
 }
 
 // ready makes what the suite needs.

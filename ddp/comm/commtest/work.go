@@ -15,74 +15,75 @@ import (
 // short is the patience of these tests: long enough for a beat to get through on a busy machine.
 const short = time.Second
 
-// work has rank 0 at long work while the others wait for it.
-func (tr Transport) work(t *testing.T) {
-	const what = "counting all the leaves"
-	barrier := func(c comm.Communicator, limit time.Duration) error {
-		ctx, cancel := comm.Patient(context.Background(), short, limit)
-		defer cancel()
-		return comm.Wait(ctx)(c.Barrier(ctx))
-	}
-	// late requires that rank 0 alone is named, with its work.
-	late := func(t *testing.T, errs []error) {
-		t.Helper()
-		for r, err := range errs[1:] {
-			if peer := (*comm.PeerError)(nil); errors.As(err, &peer) { // another rank's timeout came first
-				continue
-			}
-			e, err := as[*comm.TimeoutError](r+1, err)
-			if err != nil {
-				t.Error(err)
-			} else if !tr.blames(e, 0) || len(e.Missing) > 0 && !strings.Contains(e.Error(), what) {
-				t.Errorf("rank %d: %v", r+1, e)
-			}
+// leaves is the long work of rank 0 in the tests below, while the others wait for it.
+const leaves = "counting all the leaves"
+
+func patientBarrier(c comm.Communicator, limit time.Duration) error {
+	ctx, cancel := comm.Patient(context.Background(), short, limit)
+	defer cancel()
+	return comm.Wait(ctx)(c.Barrier(ctx))
+}
+
+// beats tests work that takes longer than the others' patience.
+func (tr Transport) beats(t *testing.T) {
+	g := tr.group(t, slices.Max(tr.Ranks))
+	all(t, g, func(_ context.Context, c comm.Communicator) error {
+		if c.Rank() == 0 {
+			end := comm.Steady(c, leaves, nil)
+			time.Sleep(2 * short)
+			end()
+			end()
+		}
+		return patientBarrier(c, patience)
+	})
+}
+
+// silent tests a rank that reported work, and hangs.
+func (tr Transport) silent(t *testing.T) {
+	tr.lateAtWork(t, patience, func(c comm.Communicator) func() {
+		c.Work(leaves).Beat()
+		return func() {}
+	})
+}
+
+// limit tests a rank that beats for ever.
+func (tr Transport) limit(t *testing.T) {
+	tr.lateAtWork(t, 2*short, func(c comm.Communicator) func() { return comm.Steady(c, leaves, nil) })
+}
+
+// lateAtWork has rank 0 work until the others have given up, and requires that they name it alone, with its work.
+func (tr Transport) lateAtWork(t *testing.T, limit time.Duration, work func(comm.Communicator) (end func())) {
+	t.Helper()
+	g := tr.group(t, slices.Max(tr.Ranks))
+	var wg sync.WaitGroup
+	wg.Add(len(g) - 1)
+	errs := each(t, g, func(_ context.Context, c comm.Communicator) error {
+		if c.Rank() == 0 {
+			defer work(c)()
+			wg.Wait()
+			return nil
+		}
+		defer wg.Done()
+		return patientBarrier(c, limit)
+	})
+	for r, err := range errs[1:] {
+		if peer := (*comm.PeerError)(nil); errors.As(err, &peer) { // another rank's timeout came first
+			continue
+		}
+		e, err := as[*comm.TimeoutError](r+1, err)
+		if err != nil {
+			t.Error(err)
+		} else if !tr.blames(e, 0) || len(e.Missing) > 0 && !strings.Contains(e.Error(), leaves) {
+			t.Errorf("rank %d: %v", r+1, e)
 		}
 	}
-	t.Run("beats", func(t *testing.T) { // three times as long as patience
-		g := tr.group(t, slices.Max(tr.Ranks))
-		all(t, g, func(_ context.Context, c comm.Communicator) error {
-			if c.Rank() == 0 {
-				end := comm.Steady(c, what, nil)
-				time.Sleep(3 * short)
-				end()
-				end()
-			}
-			return barrier(c, patience)
-		})
-	})
-	t.Run("silent", func(t *testing.T) { // it reported work, and hangs
-		g := tr.group(t, slices.Max(tr.Ranks))
-		var wg sync.WaitGroup
-		wg.Add(len(g) - 1)
-		late(t, each(t, g, func(_ context.Context, c comm.Communicator) error {
-			if c.Rank() == 0 {
-				c.Work(what).Beat()
-				wg.Wait()
-				return nil
-			}
-			defer wg.Done()
-			return barrier(c, patience)
-		}))
-	})
-	t.Run("limit", func(t *testing.T) { // it beats for ever
-		g := tr.group(t, slices.Max(tr.Ranks))
-		var wg sync.WaitGroup
-		wg.Add(len(g) - 1)
-		late(t, each(t, g, func(_ context.Context, c comm.Communicator) error {
-			if c.Rank() == 0 {
-				defer comm.Steady(c, what, nil)()
-				wg.Wait()
-				return nil
-			}
-			defer wg.Done()
-			return barrier(c, 2*short)
-		}))
-	})
-	t.Run("closed", func(t *testing.T) {
-		g := tr.group(t, 2)
-		w := g[0].Work(what)
-		g[0].Close()
-		w.Beat()
-		w.End()
-	})
+}
+
+// workClosed tests beats after Close.
+func (tr Transport) workClosed(t *testing.T) {
+	g := tr.group(t, 2)
+	w := g[0].Work(leaves)
+	g[0].Close()
+	w.Beat()
+	w.End()
 }

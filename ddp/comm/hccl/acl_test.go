@@ -132,6 +132,7 @@ func transport(t *testing.T, check string) commtest.Transport {
 		},
 		Supports: Supports,
 		Fatal:    check == "behind",
+		Alone:    true, // groups would share devices
 	}
 }
 

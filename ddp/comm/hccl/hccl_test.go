@@ -138,6 +138,7 @@ func memory(c *Comm, n int64) comm.Mem {
 }
 
 func TestSuite(t *testing.T) {
+	cleanEnvironment(t) // of the groups that are open at once, any may be the last to restore it
 	for _, check := range []string{"before", "behind"} {
 		t.Run(check, func(t *testing.T) {
 			if testing.Short() && check == "before" {

@@ -158,7 +158,7 @@ func TestLateInAChain(t *testing.T) {
 	for late := range 4 {
 		g := group(t, maps["2x2"], nil)
 		release := make(chan struct{})
-		time.AfterFunc(time.Second, func() { close(release) })
+		time.AfterFunc(400*time.Millisecond, func() { close(release) })
 		named := 0
 		for r, err := range each(t, g, func(c *Comm) error {
 			chain, err := c.Chain(context.Background(), spans...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,16 +86,22 @@ func TestOnlyTheLateRankIsNamed(t *testing.T) {
 	for name, nodeOf := range maps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			var wg sync.WaitGroup // they only wait
 			for late := range nodeOf {
-				onlyLate(t, nodeOf, late)
+				wg.Go(func() { onlyLate(t, nodeOf, late) })
 			}
+			wg.Wait()
 		})
 	}
 }
 
 // onlyLate has all ranks but one in a barrier whose deadline passes.
 func onlyLate(t *testing.T, nodeOf []int, late int) {
-	g := group(t, nodeOf, nil)
+	g, err := NewLocal(nodeOf, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
 	defer closeAll(g)
 	errs := make(chan error, len(g))
 	for r, c := range g {

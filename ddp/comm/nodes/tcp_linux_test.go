@@ -53,7 +53,9 @@ func TestSuiteOverTCP(t *testing.T) {
 	}
 	for _, name := range []string{"2x2", "1+3"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			commtest.Run(t, commtest.Transport{
+				Ranks: []int{2, 3, 4},
 				New:   func(t *testing.T, n int) []comm.Communicator { return overTCP(t, maps[name][:n]) },
 				Nodes: func(n int) []int { return maps[name][:n] },
 			})

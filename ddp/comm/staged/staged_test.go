@@ -61,6 +61,7 @@ func TestSuite(t *testing.T) {
 			if memory == "separate" && testing.Short() {
 				t.Skip("short")
 			}
+			t.Parallel()
 			commtest.Run(t, commtest.Transport{
 				New:    func(t *testing.T, n int) []comm.Communicator { return open(t, n, memory) },
 				Ranks:  []int{2, 3},

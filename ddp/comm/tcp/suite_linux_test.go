@@ -36,6 +36,9 @@ func TestSuite(t *testing.T) {
 		if testing.Short() && topology != link.Auto {
 			tr.Ranks = []int{3}
 		}
-		t.Run(fmt.Sprint(topology), func(t *testing.T) { commtest.Run(t, tr) })
+		t.Run(fmt.Sprint(topology), func(t *testing.T) {
+			t.Parallel()
+			commtest.Run(t, tr)
+		})
 	}
 }
