@@ -29,6 +29,7 @@ var freeKeys = []string{
 	"comm.heartbeat_seconds",
 	"comm.start_timeout_seconds",
 	"train.bucket_mb",
+	"train.conv_algorithm",
 	"train.first_bucket_mb",
 	"train.collective_timeout_seconds",
 	"train.long_work_seconds",

@@ -62,14 +62,14 @@ func inMiB(n int64) float64 { return float64(n) / (1 << 20) } // exact, and so i
 
 // chooseCut is rank 0's choice.
 func (t *Trainer) chooseCut(ctx context.Context, params []ddp.Param) (b buckets, err error) {
-	if t.chosen, err = t.choose(ctx); err != nil {
+	ck, err := t.peek(ctx)
+	if err != nil {
 		return b, err
 	}
-	t.peeked = true
-	if t.chosen != nil {
-		if st := t.chosen.State; st.Buckets != nil && st.World == t.comm.Size() {
+	if ck != nil {
+		if st := ck.State; st.Buckets != nil && st.World == t.comm.Size() {
 			b := *st.Buckets
-			return buckets{b, fmt.Sprintf("as in the checkpoint %s, %.3g MiB (first %.3g, last %.3g)", t.chosen.Name, inMiB(b.Cap), inMiB(b.First), inMiB(b.Last))}, nil
+			return buckets{b, fmt.Sprintf("as in the checkpoint %s, %.3g MiB (first %.3g, last %.3g)", ck.Name, inMiB(b.Cap), inMiB(b.First), inMiB(b.Last))}, nil
 		}
 	}
 	cl, err := t.cluster()

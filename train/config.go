@@ -42,6 +42,10 @@ type Config struct {
 	// Recompute keeps only the outputs of each block of the model and recomputes the rest in the backward pass: less memory, more time, the same
 	// numbers.
 	Recompute bool
+	// ConvAlgorithm is AutoConv, DirectConv or WinogradConv: how convolutions are computed where the device has several algorithms. AutoConv: the fastest
+	// by a measurement, which is made once a machine. Rank 0 decides; a checkpoint keeps the choice, and a run that resumes follows it. WinogradConv:
+	// wherever the device has it. DirectConv: nowhere else. AutoConv
+	ConvAlgorithm string
 
 	Device   string            // device family: "npu", "cpu", "ref"; "": the best that this machine has, with a warning if that cannot be opened
 	Compute  npu.DType         // dtype of activations: F32, or BF16 or F16 on a device that lists it; F32
@@ -99,6 +103,7 @@ type Config struct {
 	Sinks      []telemetry.Sink // receive all events; the trainer closes them
 	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace sink
 	FLOPs      *telemetry.FLOPs // arithmetic per item, for MFU; nil: counted from the plan's kernels
+	opened     func(*Trainer)   // test hook, called by New
 	optimGroup []int            // by index in Groups: the first of its two groups in Optim.Groups
 	PeakFLOPS  float64          // peak of this rank's device at its compute dtype, for MFU; 0: as the device reports, or unknown
 }
@@ -127,6 +132,9 @@ func (c *Config) ensureDefaults() {
 	def(&c.EvalBatch, c.Batch)
 	def(&c.KeepLast, 2)
 	def(&c.CheckEvery, 500)
+	if c.ConvAlgorithm == "" {
+		c.ConvAlgorithm = AutoConv
+	}
 	if c.Compute == npu.Invalid {
 		c.Compute = npu.F32
 	}
@@ -180,6 +188,7 @@ func (c *Config) validate() error {
 	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are enabled, but their directory is not set\nhint: use train.WithCheckpoints")
 	c.checkGroups(need)
 	c.checkCompress(need)
+	c.checkConvAlgorithm(need)
 	if c.Optim.Rule == "" {
 		need(false, "no optimizer\nhint: use train.WithOptimizer(optim.Default(optim.SGD, 1e-4))")
 	} else if err := c.Optim.Validate(); err != nil {

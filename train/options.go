@@ -84,6 +84,9 @@ func WithCompress(codec string, from int) Option {
 	return func(c *Config) { c.Compress.Codec, c.CodecFrom = codec, from }
 }
 
+// WithConvAlgorithm sets how convolutions are computed: AutoConv, DirectConv or WinogradConv.
+func WithConvAlgorithm(name string) Option { return func(c *Config) { c.ConvAlgorithm = name } }
+
 // WithGraph adds builder options to both networks: graph.AllowUnreached, graph.Salt.
 func WithGraph(o ...graph.Option) Option {
 	return func(c *Config) { c.Graph = append(c.Graph, o...) }

@@ -28,20 +28,18 @@ type origin struct {
 // resume continues from a checkpoint if the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose
 // differently, and reads it; weights and optimizer state are broadcast afterwards.
 func (t *Trainer) resume(ctx context.Context) (bool, error) {
-	ck := t.chosen
-	if t.chosen = nil; !t.peeked {
-		var err error
-		if ck, err = t.choose(ctx); err != nil {
-			return false, err
-		}
+	ck, err := t.peek(ctx)
+	if err != nil {
+		return false, err
 	}
+	t.chosen = nil
 	from := origin{}
 	if ck != nil {
 		defer ck.Close()
 		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size(),
 			Residuals: ck.File(ResidualFile) != nil}
 	}
-	from, err := t.origin(ctx, from)
+	from, err = t.origin(ctx, from)
 	if err != nil || from.Path == "" {
 		return false, err
 	}
@@ -70,6 +68,18 @@ func (t *Trainer) origin(ctx context.Context, from origin) (origin, error) {
 		err = json.Unmarshal(text, &from)
 	}
 	return from, err
+}
+
+// peek opens the checkpoint to resume from, on rank 0, before resume needs it; nil: there is none.
+func (t *Trainer) peek(ctx context.Context) (*checkpoint.Checkpoint, error) {
+	if t.peeked {
+		return t.chosen, nil
+	}
+	ck, err := t.choose(ctx)
+	if err == nil {
+		t.chosen, t.peeked = ck, true
+	}
+	return ck, err
 }
 
 // choose opens the checkpoint to resume from, on rank 0; nil if the run starts from the beginning. An error of rank 0 reaches the others, which wait for its

@@ -101,6 +101,7 @@ func (t *Trainer) content(ctx context.Context, states statistics, owed *residual
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
 		EvaluationDue: t.owed,
 		Buckets:       t.auto.kept(),
+		Kernels:       t.conv.kept(),
 		ResidualsBy:   t.residualsBy(),
 		Settings:      t.cfg.Settings,
 		Fingerprints:  map[string]string{"settings": t.cfg.settings(), "sums": comm.Fold(t.comm)},

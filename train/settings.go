@@ -70,6 +70,9 @@ func (t *Trainer) compareSettings(st checkpoint.State) error {
 	if len(changes) > 0 {
 		slog.Warn("resumed with changed settings: " + strings.Join(changes, "; "))
 	}
+	if n := t.conv.others(st.Kernels); n > 0 {
+		slog.Info(fmt.Sprintf("%d convolutions are computed by another algorithm than before: losses agree to rounding, not bit by bit", n))
+	}
 	if was, is := st.Fingerprints["sums"], comm.Fold(t.comm); was != "" && was != is && st.World == t.comm.Size() {
 		slog.Info("ranks are placed in another way than before: sums of gradients are made in another order, and differ by rounding", "was", was, "is", is)
 	}

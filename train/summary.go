@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,11 +25,12 @@ type Summary struct {
 	GlobalBatch  int            `json:"global_batch"`
 	Steps        int            `json:"steps"`
 	StepsPerPass int            `json:"steps_per_epoch"`
-	Items        string         `json:"items"`            // what a loss is summed over
-	PerSample    int            `json:"items_per_sample"` // items in a sample
-	ForwardFLOP  int64          `json:"forward_flop"`     // of a micro-batch
-	BackwardFLOP int64          `json:"backward_flop"`    // of a micro-batch
-	Memory       []MemoryItem   `json:"memory"`           // of one rank
+	Convolutions string         `json:"convolutions,omitempty"` // by which algorithms they are computed, where the device has a choice
+	Items        string         `json:"items"`                  // what a loss is summed over
+	PerSample    int            `json:"items_per_sample"`       // items in a sample
+	ForwardFLOP  int64          `json:"forward_flop"`           // of a micro-batch
+	BackwardFLOP int64          `json:"backward_flop"`          // of a micro-batch
+	Memory       []MemoryItem   `json:"memory"`                 // of one rank
 	Recompute    *Choice        `json:"recompute,omitempty"`
 	Buckets      []BucketItem   `json:"buckets"`
 	Traffic      int64          `json:"traffic"`                 // bytes that a rank sends per step in a bandwidth-optimal all-reduce
@@ -95,7 +97,7 @@ func (t *Trainer) Summarise(world int) (*Summary, error) { return t.SummariseOn(
 
 // SummariseOn is Summarise for ranks that are spread evenly over a number of hosts.
 func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
-	t.comm = pretend{alone(), world}
+	t.comm, t.planning = pretend{alone(), world}, true
 	var err error
 	if err = t.openDevice(); err != nil {
 		return nil, err
@@ -106,7 +108,7 @@ func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
 	if t.sched, err = t.cfg.Schedule(t.total, t.perEpoch); err != nil {
 		return nil, err
 	}
-	if err := t.compile(); err != nil {
+	if err := t.compile(context.Background()); err != nil {
 		return nil, err
 	}
 	info := t.dev.Info()
@@ -114,6 +116,7 @@ func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
 		Device: info.Name + " (" + info.Detail + ")", World: world, GlobalBatch: t.cfg.Batch * t.cfg.Accumulate * world,
 		Steps: t.total, StepsPerPass: t.perEpoch, Program: t.train.prog, Items: t.train.net.items.name(), PerSample: t.train.net.items.perSample(),
 	}
+	s.Convolutions = t.conv.Why
 	s.ForwardFLOP, s.BackwardFLOP = t.train.prog.Plan().FLOPs()
 	buckets, err := t.summariseBuckets(s, world)
 	if err != nil {

@@ -14,7 +14,9 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/tune"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
@@ -40,8 +42,11 @@ type Trainer struct {
 	residual bool    // the residual of the codec was reported
 	kernels  kernels
 	auto     buckets                // how Config.BucketAuto cut the gradients
-	chosen   *checkpoint.Checkpoint // what autoCut has opened, for resume; nil: nothing
-	peeked   bool                   // autoCut has looked for a checkpoint
+	conv     kernelChoice           // what chooseKernels has chosen
+	tuner    tune.Tuner             // measures for chooseKernels
+	planning bool                   // Summarise was called: nothing runs
+	chosen   *checkpoint.Checkpoint // what peek has opened, for resume; nil: nothing
+	peeked   bool                   // peek has looked for a checkpoint
 	most     float64                // bytes of the device in use, the most that a step has seen; 0: it does not tell
 
 	comm    comm.Communicator // agreements and what the host exchanges
@@ -119,6 +124,9 @@ func New(opts ...Option) (*Trainer, error) {
 		return nil, err
 	}
 	t.cfg.expandGroups()
+	if t.cfg.opened != nil {
+		t.cfg.opened(t)
+	}
 	return t, nil
 }
 
@@ -151,14 +159,14 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if t.scaler, err = t.cfg.Scaler.New(); err != nil {
 		return err
 	}
-	if err = t.compile(); err != nil {
+	if t.cfg.SaveDir != "" {
+		t.saver = checkpoint.New(t.files(), t.cfg.SaveDir, t.cfg.KeepLast)
+	}
+	if err = t.compile(ctx); err != nil {
 		return err
 	}
 	if err = t.openTransport(ctx); err != nil {
 		return err
-	}
-	if t.cfg.SaveDir != "" {
-		t.saver = checkpoint.New(t.files(), t.cfg.SaveDir, t.cfg.KeepLast)
 	}
 	if err = t.openEngine(ctx); err != nil {
 		return err
@@ -257,14 +265,32 @@ func (t *Trainer) skipped(index int, err error) {
 }
 
 // compile builds and compiles the training network and, with the same parameter layouts, the evaluation network.
-func (t *Trainer) compile() error {
+func (t *Trainer) compile(ctx context.Context) error {
 	c := &t.cfg
 	opts := append(slices.Clone(c.Graph), c.groupOption())
 	net, err := build(c.Model, c.Data.Fields(), c.Batch, true, opts)
 	if err != nil {
 		return err
 	}
-	prog, err := graph.Compile(net.b, t.dev, t.planOptions())
+	g, err := net.b.Lower()
+	if err != nil {
+		return err
+	}
+	graphs := []*plan.Graph{g}
+	var held *network
+	if c.Eval != nil {
+		if held, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false, opts); err == nil {
+			g, err = held.b.Lower()
+		}
+		if err != nil {
+			return fmt.Errorf("train: evaluation network: %w", err)
+		}
+		graphs = append(graphs, g)
+	}
+	if err := t.chooseKernels(ctx, graphs...); err != nil {
+		return err
+	}
+	prog, err := graph.CompileGraph(graphs[0], t.dev, t.planOptions())
 	if err != nil {
 		return err
 	}
@@ -275,17 +301,16 @@ func (t *Trainer) compile() error {
 	if c.Eval == nil {
 		return nil
 	}
-	if net, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false, opts); err != nil {
+	o := graph.Options{Compute: c.Compute, Layouts: prog.Layouts(), Algorithm: t.conv.algorithm(), Images: t.conv.Layout}
+	if prog, err = graph.CompileGraph(graphs[1], t.dev, o); err != nil {
 		return fmt.Errorf("train: evaluation network: %w", err)
 	}
-	if prog, err = graph.Compile(net.b, t.dev, graph.Options{Compute: c.Compute, Layouts: prog.Layouts()}); err != nil {
-		return fmt.Errorf("train: evaluation network: %w", err)
-	}
-	t.eval = newPass(net, prog, c.EvalBatch)
+	t.eval = newPass(held, prog, c.EvalBatch)
 	return nil
 }
 
 // planOptions returns the options for planning the training network.
 func (t *Trainer) planOptions() graph.Options {
-	return graph.Options{Compute: t.cfg.Compute, Accumulate: t.cfg.Accumulate > 1, Recompute: t.cfg.Recompute}
+	return graph.Options{Compute: t.cfg.Compute, Accumulate: t.cfg.Accumulate > 1, Recompute: t.cfg.Recompute,
+		Algorithm: t.conv.algorithm(), Images: t.conv.Layout}
 }

@@ -94,6 +94,9 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	}
 	fmt.Fprintf(w, "arithmetic\t%s a micro-batch: %s forward, %s backward\n", amount.FLOP(s.ForwardFLOP+s.BackwardFLOP), amount.FLOP(s.ForwardFLOP),
 		amount.FLOP(s.BackwardFLOP))
+	if s.Convolutions != "" {
+		fmt.Fprintf(w, "convolutions\t%s\n", s.Convolutions)
+	}
 	if s.Predicted > 0 {
 		fmt.Fprintf(w, "step\tabout %v, %.1f %s/s, %v in all (without loading, evaluation and exposed communication)\n", round(s.Predicted),
 			float64(s.GlobalBatch*s.PerSample)/s.Predicted.Seconds(), s.Items, long(s.Predicted.Seconds()*float64(s.Steps)))

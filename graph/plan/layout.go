@@ -17,14 +17,14 @@ import (
 // optimizer state, gradient and parameter are flat memory of one order. Forward and backward kernels that want
 // another order get a conversion each, just before use, in arena memory that lives as long as they need it.
 type layouter struct {
-	g     *Graph
-	t     Target
-	p     *Plan
-	given map[string]npu.Layout
-	home  []ID // graph value → its first tensor, None while virtual
-	src   []ID // graph value → graph value that it converts, None
-	made  map[madeKey]ID
-	err   error
+	g    *Graph
+	t    Target
+	p    *Plan
+	o    Options
+	home []ID // graph value → its first tensor, None while virtual
+	src  []ID // graph value → graph value that it converts, None
+	made map[madeKey]ID
+	err  error
 }
 
 type madeKey struct {
@@ -34,7 +34,7 @@ type madeKey struct {
 }
 
 func layout(g *Graph, t Target, o Options) (*Plan, error) {
-	l := &layouter{g: g, t: t, p: &Plan{}, given: o.Layouts, made: map[madeKey]ID{}}
+	l := &layouter{g: g, t: t, p: &Plan{}, o: o, made: map[madeKey]ID{}}
 	l.home, l.src = make([]ID, len(g.Values)), make([]ID, len(g.Values))
 	for i, v := range g.Values {
 		l.home[i], l.src[i] = None, None
@@ -154,7 +154,7 @@ func (l *layouter) call(c *Call) error {
 			o.Out[j].Layout = npu.Any
 		}
 	}
-	if o, err = l.t.Choose(o); err != nil {
+	if o, err = l.t.Choose(l.choices(o)); err != nil {
 		return err
 	}
 	s := Step{Op: o, Name: c.Name, Back: c.Back, In: make([]ID, len(c.In)), Out: make([]ID, len(o.Out))}
@@ -179,6 +179,19 @@ func (l *layouter) call(c *Call) error {
 	}
 	l.p.Steps = append(l.p.Steps, s)
 	return nil
+}
+
+// choices adds what the options say of an op.
+func (l *layouter) choices(o npu.Op) npu.Op {
+	if l.o.Algorithm != nil {
+		if a := l.o.Algorithm(o); a != npu.Direct {
+			o = o.WithAlgorithm(a)
+		}
+	}
+	if l.o.Images != "" && (o.Kind == npu.Conv2D || o.Kind == npu.Conv2DBwdData) {
+		o.Out[0].Layout = l.o.Images
+	}
+	return o
 }
 
 func (l *layouter) host(c *Call) error {

@@ -101,8 +101,12 @@ type Options struct {
 	Recompute bool
 	// Constant promises that weights do not change from run to run, so that what is made of them alone is made once and kept: for generation.
 	Constant bool
-	NoFuse   bool // for comparisons
-	NoReuse  bool // gives every tensor its own memory, for tests
+	// Algorithm names the algorithm of an op (npu.AttrAlgorithm), which has no layouts yet; nil: the device's default everywhere.
+	Algorithm func(npu.Op) string
+	// Images is the layout preferred for the results of convolutions; "": the device's default.
+	Images  npu.Layout
+	NoFuse  bool // for comparisons
+	NoReuse bool // gives every tensor its own memory, for tests
 }
 
 // Build plans a graph for a target: all stages in order. The graph is not changed.

@@ -21,6 +21,7 @@ var arrows = map[string]string{
 	"npu/kind":            "npu",
 	"npu/ref":             "npu npu/kind npu/queue",
 	"npu/solib":           "",
+	"npu/tune":            "npu internal/usercache",
 	"npu/cpu":             "npu npu/... internal/cgroup",
 	"npu/acl":             "npu npu/... internal/amount",
 	"npu/acl/abi/headers": "npu/acl/abi",
@@ -53,7 +54,7 @@ var arrows = map[string]string{
 
 	"optim": "npu",
 
-	"train/data/...":              "npu train/data/... train/foreign",
+	"train/data/...":              "npu train/data/... train/foreign internal/usercache",
 	"train/data/images/turbojpeg": "npu/solib",
 	"train/data/text":             "npu train/data/... train/checkpoint/safetensors train/foreign", // it memory-maps shards with the same code
 	"train/dirlock":               "internal/procfs",
@@ -62,7 +63,7 @@ var arrows = map[string]string{
 	"train/checkpoint/...":        "optim train/checkpoint/... train/foreign internal/amount",
 	"train/checkpoint/llamafile":  "graph/models/llama train/checkpoint/... train/foreign",
 	"train/telemetry":             "ddp/launch train/foreign internal/amount",
-	"train":                       "npu ddp/... optim graph graph/op graph/plan train/... internal/amount", // devices and models are interfaces here
+	"train":                       "npu npu/tune ddp/... optim graph graph/op graph/plan train/... internal/amount", // devices and models are interfaces here
 
 	"recipes":          "ddp/launch train/foreign",
 	"recipes/data":     "train/data",

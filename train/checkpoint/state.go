@@ -37,6 +37,9 @@ type State struct {
 	// Buckets are the sizes of gradient buckets, if the run has chosen them; nil: its configuration has them.
 	Buckets *Buckets `json:"buckets,omitempty"`
 
+	// Kernels says how the run computes its network, if it has chosen that; nil: the device's default.
+	Kernels *Kernels `json:"kernels,omitempty"`
+
 	// ResidualsBy says which ranks share the tensors of residuals, if any do; see package train.
 	ResidualsBy string `json:"residuals_by,omitempty"`
 
@@ -63,6 +66,12 @@ type Buckets struct {
 	Cap   int64 `json:"cap"`
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
+}
+
+// Kernels is what was chosen by measurement and changes results by rounding. Its values are those of the device.
+type Kernels struct {
+	Layout     string            `json:"layout,omitempty"`     // of images
+	Algorithms map[string]string `json:"algorithms,omitempty"` // by convolution
 }
 
 func (s State) encode() ([]byte, error) {

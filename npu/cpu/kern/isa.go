@@ -60,3 +60,6 @@ func best() int {
 	}
 	return isa
 }
+
+// ISA names the instruction set of this package's kernels.
+func ISA() string { return isaNames[best()] }

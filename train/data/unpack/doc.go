@@ -6,9 +6,5 @@
 // compared with the embedded files, byte by byte, before it is used; a damaged one is replaced. Several processes may do this
 // concurrently: each writes its own folder and renames it, and the later ones use the folder of the first.
 //
-// # Places
-//
-// The folder is in the user's cache, $XDG_CACHE_HOME or ~/.cache. If that is not writable (no home directory, a read-only one, or one owned by
-// another user), it is in gotrain-UID below the directory for temporary files, and a warning is logged. Both must be owned by the user and
-// must not be writable by others: otherwise another user could replace a file between the comparison and its use.
+// Package usercache says where the folder is; a warning is logged if it is not in the user's cache.
 package unpack

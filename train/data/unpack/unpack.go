@@ -11,16 +11,17 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gotrain/gotrain/internal/usercache"
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Dir returns a folder on disk that holds exactly these files. name becomes part of its name.
 func Dir(name string, files fs.FS) (string, error) {
-	return within(places(), name, files)
+	return within(usercache.Places("data"), name, files)
 }
 
 // within unpacks below the first usable place.
-func within(places []place, name string, files fs.FS) (string, error) {
+func within(places []usercache.Place, name string, files fs.FS) (string, error) {
 	sum, err := hash(files)
 	if err != nil {
 		return "", err
@@ -42,8 +43,8 @@ func within(places []place, name string, files fs.FS) (string, error) {
 }
 
 // below unpacks into the folder name of a place, and reports whether it had to.
-func below(p place, name string, files fs.FS) (dir string, made bool, err error) {
-	root, err := p.make()
+func below(p usercache.Place, name string, files fs.FS) (dir string, made bool, err error) {
+	root, err := p.Make()
 	if err != nil {
 		return "", false, err
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/gotrain/gotrain/internal/usercache"
 )
 
 var tree = fstest.MapFS{
@@ -17,12 +19,12 @@ var tree = fstest.MapFS{
 	"train/b/2.jpg": {Data: []byte("two")},
 }
 
-func at(t *testing.T) (place, string) {
+func at(t *testing.T) (usercache.Place, string) {
 	base := t.TempDir()
-	return place{base: base, own: []string{"gotrain", "data"}}, filepath.Join(base, "gotrain", "data")
+	return usercache.Place{Base: base, Own: []string{"gotrain", "data"}}, filepath.Join(base, "gotrain", "data")
 }
 
-func unpacked(t *testing.T, p ...place) string {
+func unpacked(t *testing.T, p ...usercache.Place) string {
 	t.Helper()
 	dir, err := within(p, "set", tree)
 	if err != nil {
@@ -98,7 +100,7 @@ func TestAtOnce(t *testing.T) {
 	var errs [n]error
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { dirs[i], errs[i] = within([]place{p}, "set", tree) })
+		wg.Go(func() { dirs[i], errs[i] = within([]usercache.Place{p}, "set", tree) })
 	}
 	wg.Wait()
 	for i := range n {
@@ -125,10 +127,10 @@ func TestPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	linked, _ := at(t)
-	if err := os.Symlink(t.TempDir(), filepath.Join(linked.base, "gotrain")); err != nil {
+	if err := os.Symlink(t.TempDir(), filepath.Join(linked.Base, "gotrain")); err != nil {
 		t.Fatal(err)
 	}
-	bad := []place{{err: fs.ErrInvalid}, {base: filepath.Join(file, "cache")}, open, linked}
+	bad := []usercache.Place{{Err: fs.ErrInvalid}, {Base: filepath.Join(file, "cache")}, open, linked}
 	good, root := at(t)
 	if dir := unpacked(t, append(bad, good)...); filepath.Dir(dir) != root {
 		t.Errorf("unpacked to %s", dir)
@@ -148,7 +150,7 @@ func TestPlaces(t *testing.T) {
 func TestVersions(t *testing.T) {
 	p, _ := at(t)
 	dir := unpacked(t, p)
-	other, err := within([]place{p}, "set", fstest.MapFS{"README.md": {Data: []byte("another\n")}})
+	other, err := within([]usercache.Place{p}, "set", fstest.MapFS{"README.md": {Data: []byte("another\n")}})
 	if err != nil || other == dir {
 		t.Errorf("%s and %s, %v", dir, other, err)
 	}

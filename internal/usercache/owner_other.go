@@ -1,6 +1,6 @@
 //go:build !unix
 
-package unpack
+package usercache
 
 import "io/fs"
 

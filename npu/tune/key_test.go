@@ -1,0 +1,53 @@
+package tune
+
+import (
+	"testing"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+// The number of pictures, layouts and the algorithm do not count; everything else does.
+func TestKey(t *testing.T) {
+	keys := map[string]bool{}
+	for i, op := range conv(8, 4, 6) {
+		key := Key(op)
+		keys[key] = true
+		if other := Key(conv(2, 4, 6)[i]); other != key {
+			t.Errorf("of another batch: %s, not %s", other, key)
+		}
+		if other := Key(withBatch(op, 2)); other != key {
+			t.Errorf("with another batch: %s, not %s", other, key)
+		}
+		other := op.WithAlgorithm(npu.Winograd4)
+		other.In[0].Layout, other.Out[0].Layout = own, own
+		if Key(other) != key {
+			t.Errorf("in other layouts: %s, not %s", Key(other), key)
+		}
+		if other := Key(conv(8, 4, 7)[i]); other == key {
+			t.Errorf("other pictures have the same key %s", key)
+		}
+		op.Attrs = npu.Attrs{"pad": []int{0, 0, 0, 0}}
+		if Key(op) == key {
+			t.Errorf("without padding the key is still %s", key)
+		}
+	}
+	if len(keys) != 3 {
+		t.Errorf("three kinds have %d keys", len(keys))
+	}
+	a := npu.Op{Kind: npu.Relu, In: []npu.Desc{npu.D(npu.F32, 2, 3)}, Out: []npu.Desc{npu.D(npu.F32, 2, 3)}}
+	b := npu.Op{Kind: npu.Relu, In: []npu.Desc{npu.D(npu.F32, 4, 3)}, Out: []npu.Desc{npu.D(npu.F32, 4, 3)}}
+	if Key(a) == Key(b) {
+		t.Errorf("what is no convolution has no batch: %s", Key(a))
+	}
+}
+
+func TestFLOPs(t *testing.T) {
+	for _, op := range conv(8, 4, 6) {
+		if got, want := flops(op), int64(2*8*36*4*4*9); got != want {
+			t.Errorf("%s: %d, want %d", op.Kind, got, want)
+		}
+	}
+	if n := small(conv(1000, 64, 56)[2]).In[1].Shape[0]; n != 4 {
+		t.Errorf("measured with %d pictures of 0.23 GFLOP", n)
+	}
+}

@@ -1,0 +1,156 @@
+package tune
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gotrain/gotrain/npu"
+)
+
+const (
+	work      = 1 << 30 // floating-point operations of one launch, at most (or one picture)
+	maxTimes  = 256
+	sample    = 2 * time.Millisecond // shortest time that is read from the clock
+	minRounds = 3
+	maxRounds = 8
+)
+
+// meter measures ops on a stream, in one buffer.
+type meter struct {
+	dev    npu.Device
+	stream npu.Stream
+	buf    npu.Buffer
+}
+
+func (m *meter) close() error {
+	if m.buf == nil {
+		return nil
+	}
+	return m.buf.Free()
+}
+
+// contest measures all entrants in turn, and counts the best time of each op.
+func (m *meter) contest(ctx context.Context, c Contest) ([]Timing, error) {
+	var all []*runner
+	for i, e := range c.Entrants {
+		for j, alternatives := range e.Work {
+			for _, op := range alternatives {
+				r, err := prepare(m.dev, small(op))
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", Name(e.Name), err)
+				}
+				r.entrant, r.element = i, j
+				all = append(all, r)
+			}
+		}
+	}
+	if err := m.bind(ctx, all); err != nil {
+		return nil, err
+	}
+	var ts []Timing
+	for n := 0; n < minRounds || n < maxRounds && !clear(ts); n++ {
+		for _, r := range all {
+			if err := m.round(ctx, r); err != nil {
+				return nil, err
+			}
+		}
+		ts = sums(c, all)
+	}
+	return ts, nil
+}
+
+// bind gives everything memory, all the same, and executes it once to learn how often a round must repeat it.
+func (m *meter) bind(ctx context.Context, all []*runner) error {
+	size := int64(0)
+	for _, r := range all {
+		size = max(size, r.size)
+	}
+	if m.buf == nil || m.buf.Bytes() < size {
+		if err := m.close(); err != nil {
+			return err
+		}
+		var err error
+		if m.buf, err = m.dev.Alloc(size); err != nil {
+			return err
+		}
+	}
+	if err := m.fill(ctx, size); err != nil {
+		return err
+	}
+	for _, r := range all {
+		if err := r.bind(m.buf); err != nil {
+			return err
+		}
+		r.times = 1
+		if err := m.round(ctx, r); err != nil {
+			return err
+		}
+		r.times, r.best = int(max(1, min(sample/max(r.best, 1), maxTimes))), 0
+	}
+	return nil
+}
+
+// round executes an op as often as its time requires, and keeps its best time.
+func (m *meter) round(ctx context.Context, r *runner) error {
+	begin := time.Now()
+	for range r.times {
+		if err := m.stream.Run(r.launches); err != nil {
+			return err
+		}
+	}
+	if err := m.stream.Sync(ctx); err != nil {
+		return err
+	}
+	if took := time.Since(begin) / time.Duration(r.times); r.best == 0 || took < r.best {
+		r.best = max(took, 1)
+	}
+	return nil
+}
+
+// fill writes numbers between -1 and 1 that are valid in every type of activations: both halves of a float32 are the same bf16.
+func (m *meter) fill(ctx context.Context, size int64) error {
+	block := make([]byte, min(size, 1<<20))
+	draw := rand.New(rand.NewPCG(1, 2))
+	for i := 0; i+4 <= len(block); i += 4 {
+		h := math.Float32bits(draw.Float32()*2-1) >> 16
+		binary.NativeEndian.PutUint32(block[i:], h<<16|h)
+	}
+	for at := int64(0); at < size; at += int64(len(block)) {
+		n := min(int64(len(block)), size-at)
+		if err := m.stream.CopyIn(npu.Ptr{Buf: m.buf, Off: at}, block[:n]); err != nil {
+			return err
+		}
+	}
+	return m.stream.Sync(ctx)
+}
+
+// sums adds the times of an entrant's elements, each by its fastest alternative.
+func sums(c Contest, all []*runner) []Timing {
+	ts := make([]Timing, len(c.Entrants))
+	for i, e := range c.Entrants {
+		best := make([]time.Duration, len(e.Work))
+		for _, r := range all {
+			if r.entrant == i && (best[r.element] == 0 || r.best < best[r.element]) {
+				best[r.element] = r.best
+			}
+		}
+		ts[i].Name = e.Name
+		for _, b := range best {
+			ts[i].Best += b
+		}
+	}
+	return ts
+}
+
+// small is a convolution of as many pictures as a measurement needs.
+func small(op npu.Op) npu.Op {
+	if !convolution(op) {
+		return op
+	}
+	n := int64(op.In[0].Shape[0])
+	return withBatch(op, int(max(1, min(n, work/max(1, flops(op)/n)))))
+}

@@ -1,0 +1,203 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gotrain/gotrain/internal/usercache"
+	"github.com/gotrain/gotrain/npu"
+)
+
+// Version is part of the name of a file of results. Raise it when kernels that take part in contests have changed their speed.
+const Version = 1
+
+// Identified is a device that tells what its speed depends on: processor, instruction set, library, number of threads. Of other devices, Info does.
+type Identified interface {
+	Identity() string
+}
+
+// Arranged is a device that has the images of a network in one of several layouts.
+type Arranged interface {
+	npu.Device
+	// Arrangements lists the layouts for a type of activations, the default first.
+	Arrangements(t npu.DType) []npu.Layout
+}
+
+// Tuner makes choices. The zero value is ready to use.
+type Tuner struct {
+	Places []usercache.Place // where results are kept; nil: the user's cache
+	// Say receives one sentence when something has to be measured; nil: nobody.
+	Say func(string)
+	// Time measures a contest, in place of the package's own way; for tests.
+	Time func(ctx context.Context, c Contest) ([]Timing, error)
+}
+
+// Contest is one question: which of the entrants is fastest. The first wins ties.
+type Contest struct {
+	Key      string
+	Entrants []Entrant
+}
+
+// Entrant is a way to execute something: each element lists ops that are alternatives, of which the fastest counts, and the sum over elements is the time.
+type Entrant struct {
+	Name string
+	Work [][]npu.Op
+}
+
+// Report tells how choices came about.
+type Report struct {
+	Contests int           // questions that had more than one possible answer
+	Measured int           // of them, those that were measured now
+	Took     time.Duration // for measuring
+	Lost     error         // why nothing could be kept, and so nothing was measured; nil: all is well
+	Damaged  error         // why earlier results could not be read
+}
+
+// Choose returns the fastest algorithm of each op. The ops have concrete layouts, as in a plan without choices. Measuring takes place on the stream,
+// or, if it is nil, on one of its own.
+func (t *Tuner) Choose(ctx context.Context, dev npu.Device, s npu.Stream, ops []npu.Op) (Choices, Report, error) {
+	var list []Contest
+	seen := map[string]bool{}
+	for _, op := range ops {
+		names := npu.Algorithms(dev, op)
+		key := Key(op)
+		if len(names) < 2 || seen[key] {
+			continue
+		}
+		seen[key] = true
+		c := Contest{Key: key}
+		for _, n := range names {
+			c.Entrants = append(c.Entrants, Entrant{Name: n, Work: [][]npu.Op{{op.WithAlgorithm(n)}}})
+		}
+		list = append(list, c)
+	}
+	what := fmt.Sprintf("%d convolutions", len(list))
+	if len(list) == 1 {
+		what = "a convolution"
+	}
+	got, rep, err := t.answers(ctx, dev, s, list, "the fastest algorithm of "+what)
+	c := Choices{}
+	if len(got) > 0 {
+		c.Algorithms = got
+	}
+	return c, rep, err
+}
+
+// answers answers all questions, by what is kept or by measuring. Without a place to keep results, it has no answers.
+func (t *Tuner) answers(ctx context.Context, dev npu.Device, s npu.Stream, list []Contest, what string) (map[string]string, Report, error) {
+	rep := Report{Contests: len(list)}
+	if len(list) == 0 {
+		return nil, rep, nil
+	}
+	places := t.Places
+	if places == nil {
+		places = usercache.Places("tune")
+	}
+	sh, err := openShelf(places)
+	if err != nil {
+		rep.Lost = err
+		return nil, rep, nil
+	}
+	machine := identity(dev)
+	known, err := sh.read(machine)
+	if len(missing(list, known)) == 0 {
+		return picked(list, known), rep, nil
+	}
+	release, err := sh.lock(ctx, machine)
+	if err != nil {
+		rep.Lost = err
+		return picked(list, known), rep, ctx.Err()
+	}
+	defer release()
+	if known, rep.Damaged = sh.read(machine); rep.Damaged != nil { // another process may have measured meanwhile
+		known = nil
+	}
+	open := missing(list, known)
+	if len(open) == 0 {
+		return picked(list, known), rep, nil
+	}
+	if t.Say != nil {
+		t.Say("measuring " + what + ", once for this machine")
+	}
+	begin := time.Now()
+	fresh, err := t.measure(ctx, dev, s, open)
+	if err != nil {
+		return nil, rep, fmt.Errorf("tune: %w", err)
+	}
+	rep.Measured, rep.Took = len(open), time.Since(begin)
+	if known, err = sh.add(machine, fresh); err != nil {
+		rep.Lost, known = err, nil
+	}
+	return picked(list, known), rep, nil
+}
+
+// measure holds the contests.
+func (t *Tuner) measure(ctx context.Context, dev npu.Device, s npu.Stream, list []Contest) (map[string]answer, error) {
+	if s == nil && t.Time == nil {
+		own, err := dev.NewStream("measure")
+		if err != nil {
+			return nil, err
+		}
+		defer own.Close()
+		s = own
+	}
+	m := &meter{dev: dev, stream: s}
+	watch := t.Time
+	if watch == nil {
+		watch = m.contest
+	}
+	out := map[string]answer{}
+	for _, c := range list {
+		ts, err := watch(ctx, c)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", c.Key, err), m.close())
+		}
+		a := answer{Choice: ts[Decide(ts)].Name, Nanos: map[string]int64{}}
+		for _, x := range ts {
+			a.Nanos[Name(x.Name)] = x.Best.Nanoseconds()
+		}
+		out[c.Key] = a
+	}
+	return out, m.close()
+}
+
+// missing lists the contests without a usable answer: what another version of the library offered may no longer exist.
+func missing(list []Contest, known map[string]answer) (open []Contest) {
+	for _, c := range list {
+		if a, ok := known[c.Key]; !ok || c.index(a.Choice) < 0 {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// picked is the choice by question.
+func picked(list []Contest, known map[string]answer) map[string]string {
+	out := map[string]string{}
+	for _, c := range list {
+		if a, ok := known[c.Key]; ok && c.index(a.Choice) >= 0 {
+			out[c.Key] = a.Choice
+		}
+	}
+	return out
+}
+
+func (c Contest) index(name string) int {
+	for i, e := range c.Entrants {
+		if e.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// identity is what the speed of a device depends on.
+func identity(dev npu.Device) string {
+	if i, ok := dev.(Identified); ok {
+		return i.Identity()
+	}
+	info := dev.Info()
+	return info.Name + ", " + info.Detail
+}

@@ -1,0 +1,215 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gotrain/gotrain/internal/usercache"
+	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/tune"
+	"github.com/gotrain/gotrain/optim"
+)
+
+// twoWays is the plain-Go device with a second algorithm for convolutions, which computes the same.
+type twoWays struct{ npu.Device }
+
+func init() {
+	for name, wrap := range map[string]func(npu.Device) npu.Device{
+		"two-ways": func(d npu.Device) npu.Device { return twoWays{d} },
+		"one-way":  func(d npu.Device) npu.Device { return d },
+	} {
+		npu.Register(name, -1, func(o npu.Options) (npu.Device, error) {
+			o.Extra = nil // without calibration
+			d, err := npu.Open("ref", o)
+			if err != nil {
+				return nil, err
+			}
+			return wrap(d), nil
+		})
+	}
+}
+
+func (twoWays) Algorithms(op npu.Op) []string {
+	if op.Kind == npu.Conv2D || op.Kind == npu.Conv2DBwdWeights {
+		return []string{npu.Direct, npu.Winograd4}
+	}
+	return []string{npu.Direct}
+}
+
+func (d twoWays) Choose(op npu.Op) (npu.Op, error) {
+	got, err := d.Device.Choose(op.WithAlgorithm(npu.Direct))
+	got.Attrs = op.Attrs
+	return got, err
+}
+
+func (d twoWays) Compile(op npu.Op) (npu.Kernel, error) {
+	return d.Device.Compile(op.WithAlgorithm(npu.Direct))
+}
+
+// cache is a user's cache with a stopwatch by which this algorithm is the fastest. It counts the contests.
+type cache struct {
+	mu    sync.Mutex
+	place usercache.Place
+	fast  string
+	held  int
+}
+
+func (c *cache) option(tr *Trainer) {
+	tr.tuner = tune.Tuner{Places: []usercache.Place{c.place}, Time: func(_ context.Context, q tune.Contest) ([]tune.Timing, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.held++
+		var ts []tune.Timing
+		for _, e := range q.Entrants {
+			took := 2 * time.Millisecond
+			if e.Name == c.fast {
+				took = time.Millisecond
+			}
+			ts = append(ts, tune.Timing{Name: e.Name, Best: took})
+		}
+		return ts, nil
+	}}
+}
+
+func newCache(t *testing.T, fast string) *cache {
+	return &cache{place: usercache.Place{Base: t.TempDir(), Own: []string{"gotrain"}}, fast: fast}
+}
+
+// algorithms are those of the convolutions in a rank's plan.
+func algorithms(tr *Trainer) string {
+	var list []string
+	for _, p := range []*pass{tr.train, tr.eval} {
+		for _, s := range p.prog.Plan().Steps {
+			if strings.HasPrefix(s.Op.Kind, npu.Conv2D) {
+				list = append(list, tune.Name(s.Op.Attrs.Str(npu.AttrAlgorithm)))
+			}
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// convolving runs ranks, each with a cache of its own, and returns the algorithms of each.
+func convolving(t *testing.T, caches []*cache, more ...Option) (got []string, err error) {
+	t.Helper()
+	got = make([]string, len(caches))
+	_, errs := together(t, len(caches), func(r int) []Option {
+		return append([]Option{WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 4), WithSteps(4), WithLR(0.01), WithDevice("two-ways", 1),
+			WithOptimizer(optim.Default(optim.SGD, 0)), func(c *Config) { c.EvalBatch = 3 }, func(c *Config) { c.opened = caches[r].option }}, more...)
+	}, func(tr *Trainer, r, _ int) { got[r] = algorithms(tr) })
+	return got, errors.Join(errs...)
+}
+
+const (
+	allDirect   = "direct direct direct"
+	allWinograd = "winograd4 winograd4 winograd4"
+)
+
+// Rank 0's measurement decides, also where other ranks have measured, or would measure, something else. The held-out network follows, whatever its batch.
+func TestRankZeroDecidesTheAlgorithms(t *testing.T) {
+	for fast, want := range map[string]string{npu.Winograd4: allWinograd, npu.Direct: allDirect} {
+		other := npu.Direct
+		if fast == npu.Direct {
+			other = npu.Winograd4
+		}
+		caches := []*cache{newCache(t, fast), newCache(t, other)}
+		got, err := convolving(t, caches)
+		if err != nil || got[0] != want || got[1] != want || caches[0].held != 2 || caches[1].held != 0 {
+			t.Errorf("%q: %q %v, contests %d and %d", fast, got, err, caches[0].held, caches[1].held)
+		}
+		if _, err := convolving(t, caches); err != nil || caches[0].held != 2 {
+			t.Errorf("the second run: %v, contests %d", err, caches[0].held)
+		}
+	}
+}
+
+// A run that resumes follows its checkpoint, on a machine that has measured something else too; a machine that lacks the algorithm continues with a warning.
+func TestResumeFollowsTheAlgorithms(t *testing.T) {
+	for fast, want := range map[string]string{npu.Winograd4: allWinograd, npu.Direct: allDirect} {
+		dir := t.TempDir()
+		if got, err := convolving(t, []*cache{newCache(t, fast)}, WithCheckpoints(dir, 2)); err != nil || got[0] != want {
+			t.Fatalf("%q %v", got, err)
+		}
+		other := newCache(t, npu.Winograd4)
+		if fast == npu.Winograd4 {
+			other.fast = npu.Direct
+		}
+		said := logged(t)
+		got, err := convolving(t, []*cache{other}, WithCheckpoints(dir, 2), WithSteps(6))
+		if err != nil || got[0] != want || other.held != 0 || !strings.Contains(said(), "convolutions: as in the checkpoint step-") {
+			t.Errorf("%q: resumed with %q %v, contests %d\n%s", fast, got, err, other.held, said())
+		}
+		if strings.Contains(said(), "another algorithm") {
+			t.Errorf("nothing has changed:\n%s", said())
+		}
+		got, err = convolving(t, []*cache{other}, WithCheckpoints(dir, 2), WithSteps(8), WithDevice("one-way", 1))
+		if lacks := strings.Contains(said(), "this machine lacks the algorithm"); err != nil || got[0] != allDirect || lacks != (fast == npu.Winograd4) {
+			t.Errorf("%q: without another algorithm %q %v\n%s", fast, got, err, said())
+		}
+	}
+}
+
+// A checkpoint of a run that chose nothing was trained by the direct algorithm.
+func TestResumeFromBeforeThereWasAChoice(t *testing.T) {
+	dir := t.TempDir()
+	fast := newCache(t, npu.Winograd4)
+	if got, err := convolving(t, []*cache{fast}, WithCheckpoints(dir, 2), WithConvAlgorithm(DirectConv)); err != nil || got[0] != allDirect || fast.held != 0 {
+		t.Fatalf("%q %v, contests %d", got, err, fast.held)
+	}
+	if got, err := convolving(t, []*cache{fast}, WithCheckpoints(dir, 2), WithSteps(6)); err != nil || got[0] != allDirect || fast.held != 0 {
+		t.Errorf("%q %v, contests %d", got, err, fast.held)
+	}
+	said := logged(t)
+	got, err := convolving(t, []*cache{fast}, WithCheckpoints(dir, 2), WithSteps(8), WithConvAlgorithm(WinogradConv))
+	if err != nil || got[0] != allWinograd || fast.held != 0 || !strings.Contains(said(), "2 convolutions are computed by another algorithm than before") {
+		t.Errorf("%q %v, contests %d\n%s", got, err, fast.held, said())
+	}
+}
+
+// Without a place to keep results nothing is measured, and the run says so.
+func TestNoPlaceForAlgorithms(t *testing.T) {
+	said := logged(t)
+	c := &cache{place: usercache.Place{Err: fs.ErrPermission}, fast: npu.Winograd4}
+	if got, err := convolving(t, []*cache{c}); err != nil || got[0] != allDirect || c.held != 0 || !strings.Contains(said(), "cannot be kept") {
+		t.Errorf("%q %v, contests %d\n%s", got, err, c.held, said())
+	}
+}
+
+// An evaluation uses the algorithms of the checkpoint, and a plan shows them.
+func TestAlgorithmsElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	fast, other := newCache(t, npu.Winograd4), newCache(t, npu.Direct)
+	if _, err := convolving(t, []*cache{fast}, WithCheckpoints(dir, 0)); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := filepath.Glob(filepath.Join(dir, "step-*"))
+	if err != nil || len(saved) == 0 {
+		t.Fatal(saved, err)
+	}
+	trainer := func(c *cache, more ...Option) *Trainer {
+		tr, err := New(append([]Option{WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 4), WithSteps(4), WithLR(0.01),
+			WithDevice("two-ways", 1), WithOptimizer(optim.Default(optim.SGD, 0)), func(x *Config) { x.opened = c.option }}, more...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	tr := trainer(other, func(c *Config) { c.InitFrom = saved[0] })
+	if _, err := tr.Evaluate(t.Context()); err != nil || other.held != 0 || tr.conv.kept() == nil || len(tr.conv.Algorithms) != 2 {
+		t.Errorf("%v, contests %d, %+v", err, other.held, tr.conv)
+	}
+	tr = trainer(fast)
+	defer tr.Close()
+	s, err := tr.Summarise(2)
+	if err != nil || s.Convolutions != "winograd4 for 2 of 2 distinct convolutions with a choice" {
+		t.Errorf("%v, %q", err, s.Convolutions)
+	}
+	if _, err := New(WithModel(bnNet), WithConvAlgorithm("fft")); err == nil || !strings.Contains(err.Error(), "use one of auto, direct, winograd") {
+		t.Errorf("an unknown algorithm: %v", err)
+	}
+}
