@@ -20,8 +20,9 @@
 // ratio to it is the part of the time in which gotrain does nothing but compute. The column "at work" is gotrain's own npu_util: the part of
 // a step in which the device's queue was not empty. The mark is written for sequences of 256 tokens and leaves others out.
 //
-// Generation is bound by memory, because each token needs all weights. Every round reads a buffer as large as the weights with as many
-// threads, then lets gotrain write; the bound is that speed divided by the bytes of the weights, times the texts that are written at once.
+// Generation is bound by memory, because each token needs all weights. Every round reads a buffer as large as the weights with as many threads
+// (bench/bandwidth), lets gotrain write, and reads again; the bound is the higher speed divided by the bytes of the weights, times the texts that are written
+// at once. If it is exceeded it is none, and the benchmark fails. llama.cpp, where it is installed, writes one text with the same weights and threads.
 // The caches of keys and values are not counted, so the bound cannot quite be reached. Models have random weights and no token that ends a
 // text; the likeliest token is taken.
 //
@@ -35,6 +36,7 @@
 //
 //	-gotrain CMD        command line of gotrain, with places to fill (default: built from this checkout); not for generate
 //	BENCH_PYTHON        Python with torch (default python3)
+//	BENCH_LLAMACPP      Python with llama-cpp-python, gguf and safetensors (default BENCH_PYTHON)
 //	BENCH_JAX           Python with jax; without it JAX does not take part
 //	BENCH_MARK          the bare ResNet-50: BENCH_MARK BATCH f32|bf16 STEPS prints "… N img/s (best N), step N ms, …"
 //	BENCH_MARK_LLAMA    the bare Llama: BENCH_MARK_LLAMA SHAPE BATCH f32|bf16 STEPS prints "… N tok/s (best N), step N ms, …"

@@ -65,12 +65,24 @@ func TestPrintGenerate(t *testing.T) {
 	var out bytes.Buffer
 	s := setting{World: 1, Threads: 2, Batch: 4, DType: "bf16", Model: "d512"}
 	printGenerate(&out, []written{
-		{s: s, bytes: 100e6, read: []float64{10, 20, 30}, tokens: []float64{500, 600, 700}, others: []float64{0, 1, 90}},
+		{s: s, bytes: 100e6, read: []float64{10, 20, 30}, tokens: []float64{500, 600, 700}, peer: []float64{300}, others: []float64{0, 1, 90}},
 		{s: setting{Model: "stories15M", DType: "f32", Threads: 1, Batch: 1}, bytes: 60e6},
 	}, 5)
-	for _, want := range []string{"800.00", "600.00 ", "500.00…700.00", "75%", "stories15M f32"} {
+	for _, want := range []string{"800.00", "600.00 ", "500.00…700.00", "75%", "2.00x", "stories15M f32"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, &out)
 		}
+	}
+}
+
+// A bound that is exceeded is an error, which names the setting; a little more is an error of measurement.
+func TestExceeded(t *testing.T) {
+	w := written{s: setting{Threads: 1, Batch: 1, DType: "f32", Model: "d512"}, bytes: 100e6, read: []float64{10, 10, 20}, tokens: []float64{104, 90, 300}}
+	if err := exceeded([]written{w, {}}); err != nil {
+		t.Errorf("104 %% in the median: %v", err)
+	}
+	w.tokens = []float64{130, 90, 300}
+	if err := exceeded([]written{{}, w}); err == nil || !strings.Contains(err.Error(), "d512 f32 1 threads, 1 texts: 130 % of the bound") {
+		t.Errorf("130 %%: %v", err)
 	}
 }

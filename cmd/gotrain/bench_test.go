@@ -106,7 +106,7 @@ func TestBenchSpellings(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                    "",
-		"bogus":                               `unknown collective "bogus"`,
+		"bogus":                               `unknown benchmark "bogus"`,
 		"allreduce -b 12X":                    `"12X" is no size`,
 		"allreduce --min 8K --max 4K":         "below the smallest",
 		"allreduce --dtype q --transport mpi": "--dtype q: one of f32, bf16, f16, f64, i32, i64, u8, i8\n--transport mpi: one of auto, shm, tcp",

@@ -33,6 +33,7 @@ var arrows = map[string]string{
 	"graph/op":         "npu npu/kind",
 	"graph/plan":       "npu npu/kind graph/op",
 	"graph":            "npu npu/kind graph/op graph/plan",
+	"graph/roofline":   "npu npu/kind graph/op", // pure: what bounds the kernels of a step
 	"graph/nn":         "npu graph graph/op",
 	"graph/models/...": "npu graph graph/nn graph/models/...",
 	"graph/graphtest":  "npu/... graph/...", // for tests
