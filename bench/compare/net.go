@@ -256,12 +256,20 @@ func (t *tcp) namesOf(world int) string {
 	return strings.Join(names, ",")
 }
 
-// pinned binds a command to a processor where there are enough.
-func pinned(world, rank int, args ...string) []string {
-	if _, err := exec.LookPath("taskset"); err != nil || world > cpus() {
+// pinned binds the command of a rank to a processor, as the mark binds its ranks: with more ranks than processors, several share one.
+func pinned(rank int, args ...string) []string {
+	if _, err := exec.LookPath("taskset"); err != nil {
 		return args
 	}
-	return append([]string{"taskset", "-c", strconv.Itoa(rank)}, args...)
+	return append([]string{"taskset", "-c", strconv.Itoa(rank % cpus())}, args...)
+}
+
+// pinnedByMPI is pinned for a command that Open MPI starts once per rank. Its own binding does not know that namespaces share processors.
+func pinnedByMPI(args ...string) []string {
+	if _, err := exec.LookPath("taskset"); err != nil {
+		return args
+	}
+	return append([]string{"sh", "-c", fmt.Sprintf(`exec taskset -c $((OMPI_COMM_WORLD_RANK %% %d)) "$@"`, cpus()), "sh"}, args...)
 }
 
 // port for the ranks of one run to meet at, another one each time: the one before may still be in TIME_WAIT.

@@ -19,15 +19,20 @@ func (t *tcp) gotrain() tcpReducer {
 	bin, missing := t.build("gotrain", "./cmd/gotrain")
 	return tcpReducer{name: "gotrain", missing: missing, run: func(ctx context.Context, n network, world int) (map[int]float64, ran, error) {
 		args := []string{bin, "bench", "allreduce", "--json", "--transport", "tcp", "--max", strconv.Itoa(t.maxBytes(n))}
-		if !n.namespaced() {
-			r, err := execute(ctx, nil, args[0], append(args[1:], "--ranks", strconv.Itoa(world))...)
+		if !n.namespaced() && world <= cpus() {
+			r, err := execute(ctx, nil, args[0], append(args[1:], "--ranks", strconv.Itoa(world))...) // which binds them itself
 			return linesWith(r, err)
 		}
 		port := t.port()
 		r, err := together(ctx, world, func(rank int) (env, command []string) {
-			env = []string{"RANK=" + strconv.Itoa(rank), "WORLD_SIZE=" + strconv.Itoa(world), "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1",
-				"GROUP_RANK=" + strconv.Itoa(rank), "GROUP_WORLD_SIZE=" + strconv.Itoa(world), "MASTER_ADDR=" + n.address(0), "MASTER_PORT=" + port}
-			return env, t.inNamespace(n, rank, pinned(world, rank, args...)...)
+			local, hosts, host := rank, 1, 0
+			if n.namespaced() {
+				local, hosts, host = 0, world, rank
+			}
+			env = []string{"RANK=" + strconv.Itoa(rank), "WORLD_SIZE=" + strconv.Itoa(world), "LOCAL_RANK=" + strconv.Itoa(local),
+				"LOCAL_WORLD_SIZE=" + strconv.Itoa(world/hosts), "GROUP_RANK=" + strconv.Itoa(host), "GROUP_WORLD_SIZE=" + strconv.Itoa(hosts),
+				"MASTER_ADDR=" + n.address(0), "MASTER_PORT=" + port}
+			return env, t.inNamespace(n, rank, pinned(rank, args...)...)
 		})
 		return linesWith(r, err)
 	}}
@@ -100,8 +105,6 @@ func (t *tcp) openmpi() tcpReducer {
 		}
 		if world > cpus() {
 			args = append(args, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1") // a daemon of a namespace does not see the ranks of the others
-		} else if !n.namespaced() {
-			args = append(args, "--bind-to", "core")
 		}
 		if n.namespaced() {
 			agent, err := t.agent()
@@ -112,10 +115,10 @@ func (t *tcp) openmpi() tcpReducer {
 			for rank := range world {
 				hosts = append(hosts, n.address(rank)+":1")
 			}
-			args = append(args, "--bind-to", "none", "-H", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
+			args = append(args, "-H", strings.Join(hosts, ","), "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
 				"--mca", "btl_tcp_if_include", "10.9.0.0/24", "--mca", "oob_tcp_if_include", "10.9.0.0/24", "--mca", "orte_keep_fqdn_hostnames", "1")
 		}
-		args = append(args, bin, strconv.Itoa(t.maxBytes(n)))
+		args = append(append(args, "--bind-to", "none"), pinnedByMPI(bin, strconv.Itoa(t.maxBytes(n)))...)
 		env := []string{"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "MALLOC_TOP_PAD_=536870912"}
 		args = t.inNamespace(n, 0, args...)
 		got, how, err := linesWith(execute(ctx, env, args[0], args[1:]...))
