@@ -178,35 +178,61 @@ func (h *harness) printTrained(recipe string, rows []trained) {
 	printTrained(h.out, rows)
 }
 
-// printTrained prints a row for each codec: the loss of each seed, the mean, and its difference from that of float32.
+// printTrained prints a row for each codec: the loss of each seed, the mean, and the mean of its differences from float32 with the same seed, with the standard
+// error of that mean.
 func printTrained(out io.Writer, rows []trained) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	mean := func(codec string) (sum float64, each []string, last trained) {
-		n := 0.0
+	plain := map[int]float64{} // float32, by seed
+	var losses []float64
+	for _, r := range rows {
+		if r.Codec == "none" {
+			plain[r.Seed] = r.Loss
+			losses = append(losses, r.Loss)
+		}
+	}
+	for _, c := range codecs {
+		var all, beside []float64
+		var each []string
+		var last trained
 		for _, r := range rows {
-			if r.Codec == codec {
-				sum, n, last = sum+r.Loss, n+1, r
-				each = append(each, fmt.Sprintf("%.4f", r.Loss))
+			if r.Codec != c.name {
+				continue
+			}
+			all, each, last = append(all, r.Loss), append(each, fmt.Sprintf("%.4f", r.Loss)), r
+			if base, ok := plain[r.Seed]; ok {
+				beside = append(beside, r.Loss-base)
 			}
 		}
-		return sum / n, each, last
-	}
-	base, _, _ := mean("none")
-	low, high := base, base
-	for _, c := range codecs {
-		m, each, last := mean(c.name)
-		if len(each) == 0 {
+		if len(all) == 0 {
 			continue
 		}
-		if strings.HasPrefix(c.name, "none") {
-			low, high = min(low, m), max(high, m)
-		}
+		m, _ := meanError(all)
+		d, e := meanError(beside)
 		also := ""
 		if e, ok := last.More["compress_error"]; ok {
 			also = fmt.Sprintf("\t%.2f times smaller\t%.2f %% of the last gradient lost", last.More["compress_ratio"], 100*e)
 		}
-		fmt.Fprintf(w, "  %s\t%s\tmean %.4f\t%+.4f%s\t\n", c.name, strings.Join(each, " "), m, m-base, also)
+		fmt.Fprintf(w, "  %s\t%s\tmean %.4f\t%+.4f ± %.4f%s\t\n", c.name, strings.Join(each, " "), m, d, e, also)
 	}
 	w.Flush()
-	fmt.Fprintf(out, "  float32 with three sizes of buckets: a spread of %.4f\n", high-low)
+	_, e := meanError(losses)
+	fmt.Fprintf(out, "  ± is the standard error of the mean difference; seeds of float32 deviate by %.4f\n", e*math.Sqrt(float64(len(losses))))
+}
+
+// meanError returns the mean and its standard error; 0 for fewer than two values.
+func meanError(v []float64) (mean, err float64) {
+	if len(v) == 0 {
+		return math.NaN(), 0
+	}
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	if len(v) < 2 {
+		return mean, 0
+	}
+	sum := 0.0
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(sum / float64(len(v)-1) / float64(len(v)))
 }
