@@ -90,7 +90,7 @@ type Data struct {
 	PackedSize      int       `toml:"packed_size" default:"0" unit:"pixels" min:"0" max:"8192" doc:"Width and height of the images in packed records; 0: read from their header."`
 	Mean            []float64 `toml:"mean" default:"auto" auto:"ImageNet's for 3-channel images, otherwise 0" doc:"Mean per channel, subtracted from pixel values (0 to 1)."`
 	Std             []float64 `toml:"std" default:"auto" auto:"ImageNet's for 3-channel images, otherwise 1" doc:"Standard deviation per channel; pixel values are divided by it after the mean is subtracted."`
-	Decoder         string    `toml:"decoder" default:"auto" oneof:"auto|turbo|go" doc:"JPEG decoder. auto: libjpeg-turbo if it can be loaded, otherwise Go's, which is several times slower."`
+	Decoder         string    `toml:"decoder" default:"auto" oneof:"auto|turbo|go" doc:"JPEG decoder. auto: gotrain's own for ordinary files, for others libjpeg-turbo if it can be loaded, otherwise Go's. turbo: libjpeg-turbo must be there. go: Go's for all, several times slower and with other pixels."`
 	Workers         int       `toml:"workers_per_rank" default:"0" min:"0" max:"256" doc:"Goroutines that load samples; 0: chosen from the number of cores."`
 	MaxMegapixels   float64   `toml:"max_megapixels" default:"89" over:"0" max:"4096" doc:"Images whose header gives a larger size are rejected before any memory is allocated."`
 	EXIFOrientation bool      `toml:"exif_orientation" default:"false" doc:"imagefolder: apply the EXIF orientation. false: use images as stored, like torchvision's ImageFolder; the run warns if that makes a difference."`

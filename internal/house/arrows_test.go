@@ -56,6 +56,7 @@ var arrows = map[string]string{
 	"optim": "npu",
 
 	"train/data/...":              "npu train/data/... train/foreign internal/usercache",
+	"train/data/images/baseline":  "", // pure: bytes in, pixels out
 	"train/data/images/turbojpeg": "npu/solib",
 	"train/data/text":             "npu train/data/... train/checkpoint/safetensors train/foreign", // it memory-maps shards with the same code
 	"train/dirlock":               "internal/procfs",

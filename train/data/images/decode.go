@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 
+	"github.com/gotrain/gotrain/train/data/images/baseline"
 	"github.com/gotrain/gotrain/train/data/images/turbojpeg"
 )
 
@@ -18,9 +19,9 @@ type Backend string
 
 // The backends.
 const (
-	Auto  Backend = "auto"  // libjpeg-turbo where it can be loaded, else Go's
-	Turbo Backend = "turbo" // libjpeg-turbo or an error
-	Go    Backend = "go"    // image/jpeg: no arithmetic coding, chroma not smoothed (pixels differ by up to 34 of 255), five times slower
+	Auto  Backend = "auto"  // package baseline; for the files that it refuses libjpeg-turbo where it can be loaded, else image/jpeg
+	Turbo Backend = "turbo" // the same, but an error without libjpeg-turbo
+	Go    Backend = "go"    // image/jpeg for all: no arithmetic coding, chroma not smoothed (pixels differ by up to 34 of 255), many times slower
 )
 
 // DefaultMaxPixels is where Pillow begins to suspect a decompression bomb; 256 MB as RGB.
@@ -35,6 +36,7 @@ type Decoder struct {
 	MaxPixels int
 
 	turbo *turbojpeg.Decompressor // nil: Go's decoder
+	quick *baseline.Decoder       // for most files; nil: for none
 	cmyk  []byte
 	rd    bytes.Reader
 }
@@ -44,6 +46,7 @@ type Info struct {
 	Format Format
 	W, H   int
 	jpeg   turbojpeg.Header
+	quick  bool // the quick decoder knows files of this kind
 }
 
 // NewDecoder creates a decoder. It fails for Turbo if the library is missing, and for unknown names.
@@ -56,12 +59,12 @@ func NewDecoder(b Backend) (*Decoder, error) {
 		if err != nil && b == Turbo {
 			return nil, fmt.Errorf("images: %w", err)
 		}
-		return &Decoder{turbo: t}, nil
+		return &Decoder{turbo: t, quick: new(baseline.Decoder)}, nil
 	}
 	return nil, fmt.Errorf("images: unknown JPEG decoder %q\nhint: use one of auto, turbo, go", b)
 }
 
-// Backend reports what decodes JPEGs: "turbo" or "go".
+// Backend reports what decodes the JPEGs that package baseline refuses: "turbo" or "go".
 func (d *Decoder) Backend() Backend {
 	if d.turbo != nil {
 		return Turbo
@@ -76,6 +79,9 @@ func (d *Decoder) Header(data []byte) (Info, error) {
 	var err error
 	d.rd.Reset(data)
 	switch {
+	case info.Format == JPEG && d.quick != nil && d.quick.Parse(data) == nil:
+		info.quick = true
+		cfg.Width, cfg.Height = d.quick.Size()
 	case info.Format == JPEG && d.turbo != nil:
 		info.jpeg, err = d.turbo.Header(data)
 		cfg.Width, cfg.Height = info.jpeg.Width, info.jpeg.Height
@@ -125,7 +131,23 @@ func (d *Decoder) scales(info Info) int {
 // Decode decodes the picture that Header described, at 1/denom of its size (1, or what scales allows), as RGB. The warning describes damage that
 // left all pixels readable.
 func (d *Decoder) Decode(data []byte, info Info, denom int, dst *Picture) (warning string, err error) {
+	return d.decode(data, info, denom, image.Rect(0, 0, turbojpeg.Scaled(info.W, denom), turbojpeg.Scaled(info.H, denom)), dst)
+}
+
+// decode decodes at least the region r of the scaled picture. dst says which region it is.
+func (d *Decoder) decode(data []byte, info Info, denom int, r image.Rectangle, dst *Picture) (warning string, err error) {
+	if info.quick && denom == 1 && !r.Empty() {
+		// Whatever is wrong, the other decoder says it, or can cope.
+		if d.decodeQuick(data, r, dst) == nil {
+			return "", nil
+		}
+	}
 	if info.Format == JPEG && d.turbo != nil {
+		if info.quick {
+			if info.jpeg, err = d.turbo.Header(data); err != nil {
+				return "", d.explain(info.Format, err)
+			}
+		}
 		return d.decodeTurbo(data, info, denom, dst)
 	}
 	if denom != 1 {
@@ -149,6 +171,19 @@ func (d *Decoder) Decode(data []byte, info Info, denom int, dst *Picture) (warni
 	dst.reset(info.W, info.H, 3)
 	toRGB(img, dst)
 	return "", nil
+}
+
+// decodeQuick decodes a region with the quick decoder.
+func (d *Decoder) decodeQuick(data []byte, r image.Rectangle, dst *Picture) error {
+	if err := d.quick.Parse(data); err != nil {
+		return err
+	}
+	if w, h := d.quick.Size(); !r.In(image.Rect(0, 0, w, h)) {
+		return baseline.ErrOther // not the file that Header has seen
+	}
+	dst.reset(r.Dx(), r.Dy(), 3)
+	dst.X, dst.Y = r.Min.X, r.Min.Y
+	return d.quick.Decode(data, r, dst.Pix)
 }
 
 // decodeGIF decodes the first frame.
@@ -190,6 +225,9 @@ func (d *Decoder) decodeTurbo(data []byte, info Info, denom int, dst *Picture) (
 func (d *Decoder) shrink() {
 	if cap(d.cmyk) > keepBytes {
 		d.cmyk = nil
+	}
+	if d.quick != nil {
+		d.quick.Keep(keepBytes)
 	}
 	d.rd.Reset(nil)
 }

@@ -22,18 +22,19 @@
 // # Pixels
 //
 // A [Decoder] detects formats by content (ImageNet has a PNG and CMYK files under .jpg names) and checks the size in the header before it
-// allocates memory. JPEGs are decoded by libjpeg-turbo where it is installed (package turbojpeg; apt-get install libturbojpeg0), and then
-// pixels equal Pillow's; else by Go's image/jpeg, whose pixels differ by up to 34 levels, mean 0.5 to 1.8, where chroma is subsampled, and
-// which refuses arithmetic coding. [Folder.Backend] says which it is: do not compare runs across the two to the last digit.
+// allocates memory. Ordinary JPEGs (baseline, grey or YCbCr with the usual subsampling) are decoded by package baseline, only as far as the sample needs them;
+// the others (progressive, CMYK, damaged …) by libjpeg-turbo where it is installed (package turbojpeg; apt-get install libturbojpeg0). Both give Pillow's
+// pixels. Without libjpeg-turbo the others are decoded by Go's image/jpeg, whose pixels differ by up to 34 levels, mean 0.5 to 1.8, where chroma is
+// subsampled, and which refuses arithmetic coding. [Folder.Backend] says which it is.
 //
 // As in torchvision: EXIF orientation is ignored, alpha is dropped, colour profiles are ignored, damaged but complete files are accepted (FolderOptions.Warn
-// reports them), truncated files are errors.
+// reports them), truncated files are errors. Damage below the region that a sample needs is not noticed, because nothing is read there.
 //
 // # Transforms
 //
-// A [Transform] only chooses a [View]: a region, and how to resize and flip it. Decoding, resizing, flipping, normalising and conversion to planes
-// then happen in one pass, in reused memory. Resizing is Pillow's antialiased bilinear filter, bit for bit. A JPEG whose region
-// is more than four times the output is shrunk while it is decoded, which costs a fraction and keeps at least twice the needed pixels.
+// A [Transform] only chooses a [View]: a region, and how to resize and flip it. Decoding of the region, resizing, flipping, normalising and conversion to
+// planes then happen in one pass, in reused memory. Resizing is Pillow's antialiased bilinear filter, bit for bit, with vector instructions or without. A JPEG
+// whose region is more than four times the output is shrunk while it is decoded, which costs a fraction and keeps at least twice the needed pixels.
 //
 //   - [RandomResizedCrop]: training on photographs.
 //   - [ResizeCrop]: evaluation.
@@ -41,7 +42,7 @@
 //
 // # Speed
 //
-// BenchmarkFolder prints pictures a second on one core for read + decode + RandomResizedCrop 224 + normalise. On a shared core of a
-// Sapphire Rapids Xeon: 530 for pictures of 500 x 375 and 750 for the bundled flowers with libjpeg-turbo; about 100 and 250 with Go's
-// decoder.
+// BenchmarkFolder prints pictures a second on one core for read + decode + RandomResizedCrop 224 + normalise. On an AMD EPYC (Zen 5): 1900 for pictures of
+// 500 x 375 and 2800 for the bundled flowers; about 130 and 330 with Go's decoder. docs/benchmarks.md compares with other loaders, and "gotrain bench data"
+// measures a recipe on your machine.
 package images

@@ -44,7 +44,7 @@ type Folder struct {
 	files   []file
 	opt     FolderOptions
 	fields  []data.Field
-	planes  []*[256]float32
+	planes  []*levels
 	pool    pool[scratch]
 	backend Backend
 	turned  sync.Once // guards the call of Turned
@@ -89,16 +89,6 @@ func NewFolder(root string, o FolderOptions) (*Folder, error) {
 
 func imageFields(c, h, w int) []data.Field {
 	return []data.Field{{Name: "image", Shape: []int{c, h, w}, DType: npu.F32}, {Name: "label", DType: npu.I32, Target: true}}
-}
-
-// planes gives the look-up tables of n output planes.
-func planes(norm Norm, n int) []*[256]float32 {
-	t := norm.table()
-	p := make([]*[256]float32, n)
-	for i := range p {
-		p[i] = &t[i]
-	}
-	return p
 }
 
 // list reads the directories.
@@ -240,7 +230,7 @@ func (f *Folder) Empty() []string {
 // Fields are image and label.
 func (f *Folder) Fields() []data.Field { return f.fields }
 
-// Backend says which JPEG decoder is used: "turbo" or "go".
+// Backend says which decoder is used for JPEGs that package baseline refuses: "turbo" or "go".
 func (f *Folder) Backend() Backend { return f.backend }
 
 // Path is the file of sample i.

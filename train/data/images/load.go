@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"image"
 	"io"
 
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/images/turbojpeg"
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
@@ -26,7 +28,7 @@ const keepBytes = 64 << 20
 func (f *Folder) Load(_ context.Context, r *data.Rand, i int, dst [][]byte) error {
 	s := f.pool.get()
 	if s == nil {
-		dec, err := NewDecoder(f.backend)
+		dec, err := NewDecoder(f.opt.Decoder)
 		if err != nil {
 			return err
 		}
@@ -58,7 +60,12 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 	}
 	view := f.opt.Transform.View(r, width, height)
 	denom := view.reduce(s.dec.scales(info))
-	warning, err := s.dec.Decode(s.data, info, denom, &s.pic)
+	w, h := f.opt.Transform.Size()
+	region := s.plan(turbojpeg.Scaled(width, denom), turbojpeg.Scaled(height, denom), denom, view, w, h)
+	if turn != upright { // the region is one of the turned picture
+		region = image.Rect(0, 0, turbojpeg.Scaled(info.W, denom), turbojpeg.Scaled(info.H, denom))
+	}
+	warning, err := s.dec.decode(s.data, info, denom, region, &s.pic)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -69,8 +76,7 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 		s.pic.turn(turn, &s.seen)
 		s.pic, s.seen = s.seen, s.pic
 	}
-	w, h := f.opt.Transform.Size()
-	s.render(&s.pic, denom, view, w, h, f.planes, dst)
+	s.draw(&s.pic, denom, view, w, h, f.planes, dst)
 	if cap(s.pic.Pix) > keepBytes {
 		s.pic = Picture{}
 	}

@@ -10,13 +10,17 @@ type Picture struct {
 	W, H int
 	C    int // bytes a pixel: 3 (red, green, blue) or 1
 	Pix  []byte
+	X, Y int // where the first pixel lies in the picture that this is a region of; 0 for a whole one
 }
+
+// slack is the memory behind the pixels that vector instructions may read.
+const slack = 64
 
 // reset gives the picture a size, keeping its memory where that suffices.
 func (p *Picture) reset(w, h, c int) {
-	p.W, p.H, p.C = w, h, c
-	if n := w * h * c; cap(p.Pix) < n {
-		p.Pix = make([]byte, n)
+	p.W, p.H, p.C, p.X, p.Y = w, h, c, 0, 0
+	if n := w * h * c; cap(p.Pix) < n+slack {
+		p.Pix = make([]byte, n, n+slack)
 	} else {
 		p.Pix = p.Pix[:n]
 	}

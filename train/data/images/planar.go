@@ -13,7 +13,7 @@ type planar struct {
 	outW, outH int
 	transform  Transform
 	fields     []data.Field
-	luts       []*[256]float32
+	luts       []*levels
 	canvases   pool[canvas]
 }
 

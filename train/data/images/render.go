@@ -1,6 +1,10 @@
 package images
 
-import "fmt"
+import (
+	"fmt"
+	"image"
+	"math"
+)
 
 // View describes which part of a picture becomes the output: the region (X, Y, W, H), in pixels of the full picture and possibly fractional,
 // is resized to OutW × OutH, of which the window from (WinX, WinY) on is kept, mirrored if Flip.
@@ -46,58 +50,89 @@ func (n Norm) Check() error {
 	return nil
 }
 
-// table maps bytes to floats, per channel.
-type table [3][256]float32
+// levels maps the bytes of a channel to floats: v becomes at[v].
+type levels struct {
+	at [256]float32
+	// If linear, at[v] is v*scale + bias, computed in float64 with one rounding, and then rounded.
+	linear      bool
+	scale, bias float64
+}
 
-func (n Norm) table() *table {
-	t := new(table)
-	if n == (Norm{}) {
-		n.Std = [3]float64{1, 1, 1}
-	}
-	for c := range t {
-		for v := range t[c] {
-			t[c][v] = float32((float64(v)/255 - n.Mean[c]) / n.Std[c])
-		}
+// newLevels are those of a channel with this mean and standard deviation.
+func newLevels(mean, std float64) *levels {
+	t := &levels{linear: true, scale: 1 / (255 * std), bias: -mean / std}
+	for v := range t.at {
+		t.at[v] = float32((float64(v)/255 - mean) / std)
+		t.linear = t.linear && float32(math.FMA(float64(v), t.scale, t.bias)) == t.at[v]
 	}
 	return t
 }
 
-// canvas is the scratch memory of rendering.
+// planes gives the levels of n output planes.
+func planes(norm Norm, n int) []*levels {
+	if norm == (Norm{}) {
+		norm.Std = [3]float64{1, 1, 1}
+	}
+	p := make([]*levels, n)
+	for c := range p {
+		p[c] = newLevels(norm.Mean[c], norm.Std[c])
+	}
+	return p
+}
+
+// canvas is the scratch memory of rendering, and the plan of one picture.
 type canvas struct {
 	hor, ver weights
 	rows     []byte // after the horizontal pass
 	grey     Picture
 	line     []byte
+	packed   []int16 // weights as vector instructions want them
 }
 
 // render draws a view of src, which is the full picture shrunk by denom, into dst: len(lut) planes of outW × outH floats. A grey picture
 // fills every plane.
-func (c *canvas) render(src *Picture, denom int, v View, outW, outH int, lut []*[256]float32, dst []float32) {
+func (c *canvas) render(src *Picture, denom int, v View, outW, outH int, lut []*levels, dst []float32) {
+	c.plan(src.W, src.H, denom, v, outW, outH)
+	c.draw(src, denom, v, outW, outH, lut, dst)
+}
+
+// plan prepares to draw a view of a picture of w × h pixels, which is the full one shrunk by denom, and returns the region of it that draw will read.
+func (c *canvas) plan(w, h, denom int, v View, outW, outH int) image.Rectangle {
+	if denom == 1 && v.copies() {
+		return image.Rect(0, 0, outW, outH).Add(image.Pt(int(v.X)+v.WinX, int(v.Y)+v.WinY)).Intersect(image.Rect(0, 0, w, h))
+	}
+	s := float64(denom)
+	x0, y0 := v.X/s, v.Y/s
+	x1, y1 := min((v.X+v.W)/s, float64(w)), min((v.Y+v.H)/s, float64(h))
+	minX, maxX, minY, maxY := 0, w, 0, h
+	if !v.Whole {
+		minX, maxX = min(int(x0), w-1), min(ceil(x1), w)
+		minY, maxY = min(int(y0), h-1), min(ceil(y1), h)
+	}
+	c.hor.set(x0, x1, v.OutW, v.WinX, outW, minX, maxX)
+	c.ver.set(y0, y1, v.OutH, v.WinY, outH, minY, maxY)
+	return image.Rect(c.hor.from[0], c.ver.from[0], c.hor.from[outW-1]+c.hor.taps, c.ver.from[outH-1]+c.ver.taps)
+}
+
+// draw draws the view that was planned. src has the region that plan returned, or more.
+func (c *canvas) draw(src *Picture, denom int, v View, outW, outH int, lut []*levels, dst []float32) {
 	if denom == 1 && v.copies() {
 		c.copyView(src, v, outW, outH, lut, dst)
 		return
 	}
-	s := float64(denom)
-	x0, y0 := v.X/s, v.Y/s
-	x1, y1 := min((v.X+v.W)/s, float64(src.W)), min((v.Y+v.H)/s, float64(src.H))
-	minX, maxX, minY, maxY := 0, src.W, 0, src.H
-	if !v.Whole {
-		minX, maxX = min(int(x0), src.W-1), min(ceil(x1), src.W)
-		minY, maxY = min(int(y0), src.H-1), min(ceil(y1), src.H)
+	if c.drawFast(src, v, outW, outH, lut, dst) {
+		return
 	}
-	c.hor.set(x0, x1, v.OutW, v.WinX, outW, minX, maxX)
-	c.ver.set(y0, y1, v.OutH, v.WinY, outH, minY, maxY)
-
 	first := c.ver.from[0]
 	last := c.ver.from[outH-1] + c.ver.taps
 	stride := outW * src.C
 	c.rows = sized(c.rows, (last-first)*stride)
 	for y := first; y < last; y++ {
-		row := src.Pix[y*src.W*src.C:][:src.W*src.C]
+		row := src.Pix[(y-src.Y)*src.W*src.C:][:src.W*src.C]
 		if out := c.rows[(y-first)*stride:][:stride]; src.C == 3 {
-			c.hor.rowRGB(out, row)
+			c.hor.rowRGB(out, row, src.X)
 		} else {
-			c.hor.rowGray(out, row)
+			c.hor.rowGray(out, row, src.X)
 		}
 	}
 	c.line = sized(c.line, stride)
@@ -116,9 +151,9 @@ func ceil(x float64) int {
 }
 
 // copyView renders a view that needs no resize; outside the picture it is black.
-func (c *canvas) copyView(src *Picture, v View, outW, outH int, lut []*[256]float32, dst []float32) {
+func (c *canvas) copyView(src *Picture, v View, outW, outH int, lut []*levels, dst []float32) {
 	c.line = sized(c.line, outW*src.C)
-	left, top := int(v.X)+v.WinX, int(v.Y)+v.WinY
+	left, top := int(v.X)+v.WinX-src.X, int(v.Y)+v.WinY-src.Y
 	a, b := clamp(left, 0, src.W), clamp(left+outW, 0, src.W)
 	for y := range outH {
 		clear(c.line)
@@ -130,8 +165,9 @@ func (c *canvas) copyView(src *Picture, v View, outW, outH int, lut []*[256]floa
 }
 
 // emit writes one interleaved row as floats into the planes of dst.
-func emit(line []byte, channels, y, w, h int, flip bool, lut []*[256]float32, dst []float32) {
-	for p, t := range lut {
+func emit(line []byte, channels, y, w, h int, flip bool, lut []*levels, dst []float32) {
+	for p, l := range lut {
+		t := &l.at
 		out := dst[(p*h+y)*w:][:w]
 		px := line
 		if channels == 3 {

@@ -72,22 +72,22 @@ func sized[T any](s []T, n int) []T {
 const half = 1 << (fracBits - 1)
 
 // rowRGB resizes one row of three interleaved channels. The usual numbers of taps are written out; arrays of fixed size spare the
-// bounds checks.
-func (w *weights) rowRGB(dst, src []byte) {
+// bounds checks. The row begins with column x.
+func (w *weights) rowRGB(dst, src []byte, x int) {
 	switch w.taps {
 	case 2:
-		w.rowRGB2(dst, src)
+		w.rowRGB2(dst, src, x)
 		return
 	case 3:
-		w.rowRGB3(dst, src)
+		w.rowRGB3(dst, src, x)
 		return
 	case 4:
-		w.rowRGB4(dst, src)
+		w.rowRGB4(dst, src, x)
 		return
 	}
 	for i, from := range w.from {
 		k := w.k[i*w.taps:][:w.taps]
-		p := src[3*from:][:3*len(k)]
+		p := src[3*(from-x):][:3*len(k)]
 		r, g, b := int32(half), int32(half), int32(half)
 		for len(k) >= 2 {
 			q, c, e := (*[6]byte)(p), k[0], k[1]
@@ -109,25 +109,25 @@ func put(dst []byte, r, g, b int32) {
 	d[0], d[1], d[2] = byte(r>>fracBits), byte(g>>fracBits), byte(b>>fracBits)
 }
 
-func (w *weights) rowRGB2(dst, src []byte) {
+func (w *weights) rowRGB2(dst, src []byte, x int) {
 	for i, from := range w.from {
-		k, q := (*[2]int32)(w.k[2*i:]), (*[6]byte)(src[3*from:])
+		k, q := (*[2]int32)(w.k[2*i:]), (*[6]byte)(src[3*(from-x):])
 		put(dst[3*i:], half+k[0]*int32(q[0])+k[1]*int32(q[3]), half+k[0]*int32(q[1])+k[1]*int32(q[4]), half+k[0]*int32(q[2])+k[1]*int32(q[5]))
 	}
 }
 
-func (w *weights) rowRGB3(dst, src []byte) {
+func (w *weights) rowRGB3(dst, src []byte, x int) {
 	for i, from := range w.from {
-		k, q := (*[3]int32)(w.k[3*i:]), (*[9]byte)(src[3*from:])
+		k, q := (*[3]int32)(w.k[3*i:]), (*[9]byte)(src[3*(from-x):])
 		put(dst[3*i:], half+k[0]*int32(q[0])+k[1]*int32(q[3])+k[2]*int32(q[6]),
 			half+k[0]*int32(q[1])+k[1]*int32(q[4])+k[2]*int32(q[7]),
 			half+k[0]*int32(q[2])+k[1]*int32(q[5])+k[2]*int32(q[8]))
 	}
 }
 
-func (w *weights) rowRGB4(dst, src []byte) {
+func (w *weights) rowRGB4(dst, src []byte, x int) {
 	for i, from := range w.from {
-		k, q := (*[4]int32)(w.k[4*i:]), (*[12]byte)(src[3*from:])
+		k, q := (*[4]int32)(w.k[4*i:]), (*[12]byte)(src[3*(from-x):])
 		put(dst[3*i:], half+k[0]*int32(q[0])+k[1]*int32(q[3])+k[2]*int32(q[6])+k[3]*int32(q[9]),
 			half+k[0]*int32(q[1])+k[1]*int32(q[4])+k[2]*int32(q[7])+k[3]*int32(q[10]),
 			half+k[0]*int32(q[2])+k[1]*int32(q[5])+k[2]*int32(q[8])+k[3]*int32(q[11]))
@@ -135,10 +135,10 @@ func (w *weights) rowRGB4(dst, src []byte) {
 }
 
 // rowGray resizes one row of one channel.
-func (w *weights) rowGray(dst, src []byte) {
+func (w *weights) rowGray(dst, src []byte, x int) {
 	for i, from := range w.from {
 		k := w.k[i*w.taps:][:w.taps]
-		p := src[from:][:len(k)]
+		p := src[from-x:][:len(k)]
 		v := int32(half)
 		for j, c := range k {
 			v += c * int32(p[j])

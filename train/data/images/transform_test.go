@@ -14,12 +14,12 @@ import (
 )
 
 // identity keeps bytes as floats.
-func identity(n int) []*[256]float32 {
-	t := new([256]float32)
-	for i := range t {
-		t[i] = float32(i)
+func identity(n int) []*levels {
+	t := &levels{linear: true, scale: 1}
+	for i := range t.at {
+		t.at[i] = float32(i)
 	}
-	p := make([]*[256]float32, n)
+	p := make([]*levels, n)
 	for i := range p {
 		p[i] = t
 	}
@@ -235,11 +235,11 @@ func TestReduceKeepsTwiceTheOutput(t *testing.T) {
 func TestNormalisation(t *testing.T) {
 	p := planes(ImageNet, 3)
 	for c, v := range map[int]float64{0: (1 - .485) / .229, 1: (1 - .456) / .224, 2: (1 - .406) / .225} {
-		if got := float64(p[c][255]); math.Abs(got-v) > 1e-6 {
+		if got := float64(p[c].at[255]); math.Abs(got-v) > 1e-6 {
 			t.Errorf("channel %d: 255 becomes %v, want %v", c, got, v)
 		}
 	}
-	if p := planes(Norm{}, 1); p[0][255] != 1 || p[0][0] != 0 {
+	if p := planes(Norm{}, 1); p[0].at[255] != 1 || p[0].at[0] != 0 {
 		t.Error("the zero Norm does not map to 0…1")
 	}
 }

@@ -1,5 +1,5 @@
 // Package turbojpeg decodes JPEG with libjpeg-turbo, three to five times as fast as Go's decoder and with the pixels that users of
-// PyTorch and Pillow see.
+// PyTorch and Pillow see. Package baseline decodes ordinary files, faster; this one is for all others.
 //
 // The library (libturbojpeg.so.0, API 2.x or 3.x) is loaded at run time, so a binary starts without it; [Available] reports
 // whether it was found. Debian and Ubuntu: apt-get install libturbojpeg0. Fedora: turbojpeg. Homebrew: jpeg-turbo. The environment variable GOTRAIN_TURBOJPEG
