@@ -110,7 +110,7 @@ const (
 	allWinograd = "winograd4 winograd4 winograd4"
 )
 
-// Rank 0's measurement decides, also where other ranks have measured, or would measure, something else. The held-out network follows, whatever its batch.
+// Rank 0's measurement decides, also where other ranks have measured, or would measure, something else. The held-out network, with another batch, has a contest of its own.
 func TestRankZeroDecidesTheAlgorithms(t *testing.T) {
 	for fast, want := range map[string]string{npu.Winograd4: allWinograd, npu.Direct: allDirect} {
 		other := npu.Direct
@@ -119,10 +119,10 @@ func TestRankZeroDecidesTheAlgorithms(t *testing.T) {
 		}
 		caches := []*cache{newCache(t, fast), newCache(t, other)}
 		got, err := convolving(t, caches)
-		if err != nil || got[0] != want || got[1] != want || caches[0].held != 2 || caches[1].held != 0 {
+		if err != nil || got[0] != want || got[1] != want || caches[0].held != 3 || caches[1].held != 0 {
 			t.Errorf("%q: %q %v, contests %d and %d", fast, got, err, caches[0].held, caches[1].held)
 		}
-		if _, err := convolving(t, caches); err != nil || caches[0].held != 2 {
+		if _, err := convolving(t, caches); err != nil || caches[0].held != 3 {
 			t.Errorf("the second run: %v, contests %d", err, caches[0].held)
 		}
 	}
@@ -166,7 +166,7 @@ func TestResumeFromBeforeThereWasAChoice(t *testing.T) {
 	}
 	said := logged(t)
 	got, err := convolving(t, []*cache{fast}, WithCheckpoints(dir, 2), WithSteps(8), WithConvAlgorithm(WinogradConv))
-	if err != nil || got[0] != allWinograd || fast.held != 0 || !strings.Contains(said(), "2 convolutions are computed by another algorithm than before") {
+	if err != nil || got[0] != allWinograd || fast.held != 0 || !strings.Contains(said(), "3 convolutions are computed by another algorithm than before") {
 		t.Errorf("%q %v, contests %d\n%s", got, err, fast.held, said())
 	}
 }
@@ -200,7 +200,7 @@ func TestAlgorithmsElsewhere(t *testing.T) {
 		return tr
 	}
 	tr := trainer(other, func(c *Config) { c.InitFrom = saved[0] })
-	if _, err := tr.Evaluate(t.Context()); err != nil || other.held != 0 || tr.conv.kept() == nil || len(tr.conv.Algorithms) != 2 {
+	if _, err := tr.Evaluate(t.Context()); err != nil || other.held != 0 || tr.conv.kept() == nil || len(tr.conv.Algorithms) != 3 {
 		t.Errorf("%v, contests %d, %+v", err, other.held, tr.conv)
 	}
 	tr = trainer(fast)

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"unsafe"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -53,19 +56,23 @@ func (t *Trainer) shareStates(ctx context.Context) error {
 
 // start fills weights and states from the model's initialisers.
 func (t *Trainer) start(ctx context.Context) error {
-	params := t.train.net.b.Params()
-	for i, w := range t.train.prog.Weights() {
-		p := params[i]
-		if p.Name != w.Name {
-			return fmt.Errorf("train: internal: parameter %d is %q in the model and %q in the plan", i, p.Name, w.Name)
+	params, weights := t.train.net.b.Params(), t.train.prog.Weights()
+	for i, w := range weights {
+		if params[i].Name != w.Name {
+			return fmt.Errorf("train: internal: parameter %d is %q in the model and %q in the plan", i, params[i].Name, w.Name)
 		}
-		v := make([]float32, p.Shape.Elems())
-		if err := p.Init.Fill(v, p.Shape, t.cfg.Seed, p.Name); err != nil {
-			return fmt.Errorf("train: initial value of %q: %w", p.Name, err)
+	}
+	for at := 0; at < len(params); {
+		values, err := t.fill(params[at:])
+		if err != nil {
+			return err
 		}
-		if err := t.mover.In(ctx, t.store.weights[i], w.Desc, floatBytes(v)); err != nil {
-			return fmt.Errorf("train: initial value of %q: %w", p.Name, err)
+		for k, v := range values {
+			if err := t.mover.In(ctx, t.store.weights[at+k], weights[at+k].Desc, floatBytes(v)); err != nil {
+				return fmt.Errorf("train: initial value of %q: %w", params[at+k].Name, err)
+			}
 		}
+		at += len(values)
 	}
 	value := map[string]float32{}
 	for _, s := range t.train.net.b.States() {
@@ -81,6 +88,33 @@ func (t *Trainer) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// fillAtOnce is how many initial values are in memory together, unless one parameter has more.
+const fillAtOnce = 8 << 20
+
+// fill draws the initial values of the first parameters, as many as fit, on all threads of this rank: each parameter has a generator of its own.
+func (t *Trainer) fill(params []*graph.Param) ([][]float32, error) {
+	var values [][]float32
+	for n := int64(0); len(values) < len(params); {
+		elems := params[len(values)].Shape.Elems()
+		if n += elems; n > fillAtOnce && len(values) > 0 {
+			break
+		}
+		values = append(values, make([]float32, elems))
+	}
+	var g errgroup.Group
+	g.SetLimit(max(1, t.dev.Info().Threads))
+	for k, v := range values {
+		p := params[k]
+		g.Go(func() error {
+			if err := p.Init.Fill(v, p.Shape, t.cfg.Seed, p.Name); err != nil {
+				return fmt.Errorf("train: initial value of %q: %w", p.Name, err)
+			}
+			return nil
+		})
+	}
+	return values, g.Wait()
 }
 
 func floatBytes(v []float32) []byte {

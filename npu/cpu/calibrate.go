@@ -17,8 +17,8 @@ const (
 	patience   = 200 * time.Millisecond
 )
 
-// calibrate measures the peak of a matmul. On a machine that is busy all the time the result is too low, which cannot be detected from here.
-func (d *Device) calibrate() (map[npu.DType]float64, error) {
+// calibrate measures the peak of a matmul in a type, or in all where it is Invalid. On a machine that is busy all the time the result is too low, which cannot be detected from here.
+func (d *Device) calibrate(only npu.DType) (map[npu.DType]float64, error) {
 	s, err := d.NewStream("calibrate")
 	if err != nil {
 		return nil, err
@@ -26,8 +26,11 @@ func (d *Device) calibrate() (map[npu.DType]float64, error) {
 	defer s.Close()
 	peak := map[npu.DType]float64{}
 	info := d.Info()
+	if wide, ok := info.Widened[only]; ok {
+		only = wide
+	}
 	for _, t := range info.Compute {
-		if _, ok := info.Widened[t]; ok {
+		if _, ok := info.Widened[t]; ok || only != npu.Invalid && t != only {
 			continue
 		}
 		const n = 1024
@@ -63,7 +66,9 @@ func (d *Device) calibrate() (map[npu.DType]float64, error) {
 		}
 	}
 	for t, wide := range info.Widened {
-		peak[t] = peak[wide]
+		if p, ok := peak[wide]; ok {
+			peak[t] = p
+		}
 	}
 	return peak, nil
 }

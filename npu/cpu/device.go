@@ -70,7 +70,7 @@ func Open(o npu.Options) (*Device, error) {
 	}
 	d.lib, d.isa = lib, lib.ISA()
 	if o.Extra["calibrate"] == "true" {
-		if d.peak, err = d.calibrate(); err != nil {
+		if d.peak, err = d.calibrate(o.Compute); err != nil {
 			d.Close()
 			return nil, fmt.Errorf("cpu: calibrate: %w", err)
 		}

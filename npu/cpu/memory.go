@@ -57,6 +57,9 @@ func (d *Device) Alloc(bytes int64) (npu.Buffer, error) {
 	return b, nil
 }
 
+// populateAtOnce is how much one call of the kernel touches. It holds the lock of the address space meanwhile, and whoever maps memory waits for it.
+const populateAtOnce = 2 * hugePage
+
 // populate starts touching all pages. Present pages are unchanged, so the memory may be used meanwhile. An error is not lost, since the same page will fail
 // on its first use.
 func (b *buffer) populate(m []byte, threads int) {
@@ -65,8 +68,16 @@ func (b *buffer) populate(m []byte, threads int) {
 	for i := range threads {
 		part := m[pages*i/threads*hugePage : pages*(i+1)/threads*hugePage]
 		b.touch.Go(func() {
-			for err := error(unix.EAGAIN); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR); {
-				err = unix.Madvise(part, unix.MADV_POPULATE_WRITE) // Linux 5.14; older kernels add pages on first use
+			for len(part) > 0 {
+				n := min(populateAtOnce, len(part))
+				err := unix.Madvise(part[:n], unix.MADV_POPULATE_WRITE) // Linux 5.14; older kernels add pages on first use
+				switch {
+				case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+					continue
+				case err != nil:
+					return
+				}
+				part = part[n:]
 			}
 		})
 	}

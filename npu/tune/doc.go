@@ -7,15 +7,15 @@
 //
 // # What is decided
 //
-// A device that implements [npu.Algorithmic] lists the algorithms of an op. Each distinct convolution of a network, by kind, geometry and type but not by
-// the number of pictures ([Key]), is a contest between them. The first algorithm is the device's default and wins ties: another one must be faster than
-// it by [Margin], so that noise alone does not decide. An algorithm that wants its arguments in another layout than the default pays for the conversions.
+// A device that implements [npu.Algorithmic] lists the algorithms of an op. Each distinct convolution of a network, by kind, geometry and type
+// ([Key]), is a contest between them. The first algorithm is the device's default and wins ties: another one must be faster than
+// it by [Margin], so that noise alone does not decide. An algorithm that wants pictures in another layout than the default pays for the conversions.
 //
 // A device that implements [Arranged] has its images in one of several layouts, which is decided for a whole network: see [Tuner.Layout].
 //
 // # How it is measured
 //
-// Contestants run in turn (A B A B) on the stream that will execute the network, on few pictures, so that an op takes a few milliseconds; the best time of
+// Contestants run in turn (A B A B) on the stream that will execute the network, on at most as many pictures as make 2 GFLOP; the best time of
 // each counts. A contest ends early if its result is clear. All of ResNet50 takes about a second.
 //
 // # Where results are kept

@@ -8,7 +8,7 @@ import (
 	_ "github.com/gotrain/gotrain/npu/ref"
 )
 
-// fake is the plain-Go device with a second algorithm for convolutions, which wants weights in a layout of its own, and two layouts of images. All of
+// fake is the plain-Go device with a second algorithm for convolutions, which wants its first tensor in a layout of its own, and two layouts of images. All of
 // them are plain in truth.
 type fake struct {
 	npu.Device
@@ -31,11 +31,7 @@ func (f fake) Arrangements(npu.DType) []npu.Layout { return []npu.Layout{"rows",
 func (f fake) Choose(op npu.Op) (npu.Op, error) {
 	if op.Attrs.Str(npu.AttrAlgorithm) == npu.Winograd4 {
 		op = op.Clone()
-		if op.Kind == npu.Conv2DBwdWeights {
-			op.Out[0].Layout = own
-		} else {
-			op.In[1].Layout = own
-		}
+		op.In[0].Layout = own
 		return op, nil
 	}
 	return f.Device.Choose(op.WithAlgorithm(npu.Direct))

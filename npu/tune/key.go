@@ -8,18 +8,12 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Key names an op by what decides which algorithm is fastest: kind, attributes, types and shapes, without the number of pictures, layouts and algorithm.
-// So an evaluation with another batch uses the same algorithms.
+// Key names an op by what decides which algorithm is fastest: kind, attributes, types and shapes, without layouts and algorithm. Convolutions of more
+// pictures than a measurement needs have one key.
 func Key(op npu.Op) string {
+	op = small(op)
 	attrs := op.WithAlgorithm(npu.Direct).Attrs
-	weights := -1 // index of the argument that is no batch of pictures
-	switch op.Kind {
-	case npu.Conv2D, npu.Conv2DBwdData:
-		weights = 1
-	case npu.Conv2DBwdWeights:
-		weights = len(op.In)
-	}
-	if weights >= 0 { // they repeat a shape
+	if convolution(op) { // they repeat a shape
 		delete(attrs, "x_shape")
 		delete(attrs, "w_shape")
 	}
@@ -31,10 +25,6 @@ func Key(op npu.Op) string {
 		for j, n := range d.Shape {
 			if j > 0 {
 				b.WriteByte(' ')
-			}
-			if j == 0 && weights >= 0 && i != weights && len(d.Shape) == 4 {
-				b.WriteByte('n')
-				continue
 			}
 			b.WriteString(strconv.Itoa(n))
 		}
@@ -49,6 +39,19 @@ func arg(op npu.Op, i int) npu.Desc {
 		return op.In[i]
 	}
 	return op.Out[i-len(op.In)]
+}
+
+// work is the number of floating-point operations of one measured launch, at most (or one picture): enough that what is done once a launch, such as
+// transforming weights, has about the share that it has in a network.
+const work = 2 << 30
+
+// small is a convolution of as many pictures as a measurement needs.
+func small(op npu.Op) npu.Op {
+	if !convolution(op) || op.In[0].Shape[0] == 0 {
+		return op
+	}
+	n := int64(op.In[0].Shape[0])
+	return withBatch(op, int(max(1, min(n, work/max(1, flops(op)/n)))))
 }
 
 // withBatch is a convolution of n pictures.
@@ -74,10 +77,19 @@ func withBatch(op npu.Op, n int) npu.Op {
 	return op
 }
 
-// convolution reports whether the op is one of the three kinds.
-func convolution(op npu.Op) bool {
-	return op.Kind == npu.Conv2D || op.Kind == npu.Conv2DBwdData || op.Kind == npu.Conv2DBwdWeights
+// weights is the index of a convolution's weights among its arguments; -1 for other ops.
+func weights(op npu.Op) int {
+	switch op.Kind {
+	case npu.Conv2D, npu.Conv2DBwdData:
+		return 1
+	case npu.Conv2DBwdWeights:
+		return len(op.In)
+	}
+	return -1
 }
+
+// convolution reports whether the op is one of the three kinds.
+func convolution(op npu.Op) bool { return weights(op) >= 0 }
 
 // flops is the arithmetic of a convolution.
 func flops(op npu.Op) int64 {

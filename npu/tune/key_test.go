@@ -6,17 +6,20 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// The number of pictures, layouts and the algorithm do not count; everything else does.
+// Layouts and the algorithm do not count, nor does the number of pictures from a point on; everything else does.
 func TestKey(t *testing.T) {
 	keys := map[string]bool{}
 	for i, op := range conv(8, 4, 6) {
 		key := Key(op)
 		keys[key] = true
-		if other := Key(conv(2, 4, 6)[i]); other != key {
-			t.Errorf("of another batch: %s, not %s", other, key)
+		if other := Key(conv(2, 4, 6)[i]); other == key {
+			t.Errorf("fewer pictures have the same key %s", key)
 		}
-		if other := Key(withBatch(op, 2)); other != key {
-			t.Errorf("with another batch: %s, not %s", other, key)
+		if some, many := Key(conv(9, 64, 56)[i]), Key(conv(1000, 64, 56)[i]); some != many {
+			t.Errorf("many pictures are %s, not %s", many, some)
+		}
+		if Key(withBatch(op, 2)) != Key(conv(2, 4, 6)[i]) {
+			t.Errorf("two pictures are %s, not %s", Key(withBatch(op, 2)), Key(conv(2, 4, 6)[i]))
 		}
 		other := op.WithAlgorithm(npu.Winograd4)
 		other.In[0].Layout, other.Out[0].Layout = own, own
@@ -47,7 +50,7 @@ func TestFLOPs(t *testing.T) {
 			t.Errorf("%s: %d, want %d", op.Kind, got, want)
 		}
 	}
-	if n := small(conv(1000, 64, 56)[2]).In[1].Shape[0]; n != 4 {
+	if n := small(conv(1000, 64, 56)[2]).In[1].Shape[0]; n != 9 {
 		t.Errorf("measured with %d pictures of 0.23 GFLOP", n)
 	}
 }

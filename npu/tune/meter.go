@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	work      = 1 << 30 // floating-point operations of one launch, at most (or one picture)
 	maxTimes  = 256
 	sample    = 2 * time.Millisecond // shortest time that is read from the clock
-	minRounds = 3
+	minRounds = 2
 	maxRounds = 8
 )
 
@@ -144,13 +143,4 @@ func sums(c Contest, all []*runner) []Timing {
 		}
 	}
 	return ts
-}
-
-// small is a convolution of as many pictures as a measurement needs.
-func small(op npu.Op) npu.Op {
-	if !convolution(op) {
-		return op
-	}
-	n := int64(op.In[0].Shape[0])
-	return withBatch(op, int(max(1, min(n, work/max(1, flops(op)/n)))))
 }

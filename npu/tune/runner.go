@@ -22,7 +22,8 @@ type runner struct {
 
 const align = 256
 
-// prepare compiles an op. Its concrete layouts are those in which a network has the arguments; where the algorithm wants others, it pays for conversions.
+// prepare compiles an op. Its concrete layouts are those in which a network has pictures; where the algorithm wants others, it pays for conversions. Weights
+// are converted for nearly every kernel, whatever the algorithm, because they lie as the gradient's kernel writes them; so they do not count.
 func prepare(dev npu.Device, op npu.Op) (*runner, error) {
 	want, err := dev.Choose(op)
 	if err != nil {
@@ -39,7 +40,7 @@ func prepare(dev npu.Device, op npu.Op) (*runner, error) {
 			return nil, err
 		}
 		mine = append(mine, at)
-		if has.Layout == npu.Any || has.Layout == wants.Layout {
+		if has.Layout == npu.Any || has.Layout == wants.Layout || i == weights(op) {
 			continue
 		}
 		other, err := r.place(dev, has)

@@ -53,7 +53,7 @@ func TestOnceAMachine(t *testing.T) {
 	if rep.Contests != 3 || rep.Measured != 3 || n.Load() != 3 || said != 1 || rep.Lost != nil || rep.Damaged != nil {
 		t.Errorf("the first time: %+v, measured %d, said %d", rep, n.Load(), said)
 	}
-	if a := c.Algorithm(conv(1, 4, 6)[1]); a != npu.Winograd4 {
+	if a := c.Algorithm(conv(8, 4, 6)[1]); a != npu.Winograd4 {
 		t.Errorf("chose %q", a)
 	}
 	tu.Time = faked(npu.Direct, &n)
@@ -62,7 +62,7 @@ func TestOnceAMachine(t *testing.T) {
 		t.Errorf("the second time: %+v, %v", rep, again)
 	}
 	more, rep := choose(t, tu, dev, append(ops, conv(8, 4, 9)...)) // those of another network are added
-	if rep.Measured != 3 || more.Algorithm(ops[0]) != npu.Winograd4 || more.Algorithm(conv(1, 4, 9)[0]) != npu.Direct {
+	if rep.Measured != 3 || more.Algorithm(ops[0]) != npu.Winograd4 || more.Algorithm(conv(8, 4, 9)[0]) != npu.Direct {
 		t.Errorf("another network: %+v, %v", rep, more)
 	}
 	other, _ := open(t, "the same with another instruction set")
