@@ -42,13 +42,12 @@ func (p *Program) Bind(m Memory) error {
 	if err := p.place(m); err != nil {
 		return err
 	}
-	work := m.Scratch.At((pl.Arena + plan.Align - 1) / plan.Align * plan.Align)
 	var err error
-	if p.write, err = p.segments(work, false); err != nil {
+	if p.write, err = p.segments(m.Scratch, false); err != nil {
 		return err
 	}
 	if p.stage != nil {
-		if p.add, err = p.segments(work, true); err != nil {
+		if p.add, err = p.segments(m.Scratch, true); err != nil {
 			return err
 		}
 	}
@@ -130,7 +129,7 @@ func (p *Program) where(id plan.ID, add bool) npu.Ptr {
 }
 
 // segments binds all launches, in runs that end where the host has something to do.
-func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
+func (p *Program) segments(scratch npu.Ptr, add bool) ([]segment, error) {
 	cuts := make([][]int, len(p.plan.Steps))
 	if at := p.forwardEnd(); at >= 0 {
 		cuts[at] = append(cuts[at], Forward)
@@ -158,7 +157,7 @@ func (p *Program) segments(work npu.Ptr, add bool) ([]segment, error) {
 			}
 			cur.host = p.hostCall(s, add)
 			flush()
-		} else if err := p.launch(&cur, si, work, add); err != nil {
+		} else if err := p.launch(&cur, si, scratch, add); err != nil {
 			return nil, err
 		}
 		if si == p.plan.Once-1 {
@@ -198,7 +197,7 @@ func (p *Program) forwardEnd() int {
 	return end
 }
 
-func (p *Program) launch(seg *segment, si int, work npu.Ptr, add bool) error {
+func (p *Program) launch(seg *segment, si int, scratch npu.Ptr, add bool) error {
 	s := &p.plan.Steps[si]
 	args := make([]npu.Ptr, 0, len(s.In)+len(s.Out))
 	for _, id := range s.In {
@@ -207,7 +206,7 @@ func (p *Program) launch(seg *segment, si int, work npu.Ptr, add bool) error {
 	for _, id := range s.Out {
 		args = append(args, p.where(id, add))
 	}
-	l, err := p.kernels[si].Bind(args, work)
+	l, err := p.kernels[si].Bind(args, scratch.At(s.WorkAt))
 	if err != nil {
 		return fmt.Errorf("graph: bind step %d, %s of %q: %w", si, s.Op.Kind, s.Name, err)
 	}
@@ -215,13 +214,14 @@ func (p *Program) launch(seg *segment, si int, work npu.Ptr, add bool) error {
 	if !add {
 		return nil
 	}
+	behind := scratch.At((p.plan.Arena + plan.Align - 1) / plan.Align * plan.Align)
 	for _, id := range s.Out {
 		w, ok := p.weightOf[id]
 		if !ok {
 			continue
 		}
 		acc := p.ptr[id]
-		if l, err = p.adders[w].Bind([]npu.Ptr{acc, p.stage[w], acc}, work); err != nil {
+		if l, err = p.adders[w].Bind([]npu.Ptr{acc, p.stage[w], acc}, behind); err != nil {
 			return fmt.Errorf("graph: bind accumulation of %q: %w", p.plan.Weights[w].Name, err)
 		}
 		seg.batch = append(seg.batch, l)

@@ -17,10 +17,11 @@ type Options = plan.Options
 type Program struct {
 	dev     npu.Device
 	plan    *plan.Plan
-	kernels []npu.Kernel // by step; nil for host steps
-	adders  []npu.Kernel // by weight: adds a staged gradient to its memory; nil where there is none
+	kernels []npu.Kernel          // by step; nil for host steps
+	known   map[string]npu.Kernel // by op
+	adders  []npu.Kernel          // by weight: adds a staged gradient to its memory; nil where there is none
 	owned   []npu.Kernel
-	scratch int64 // the largest workspace
+	beside  int64 // the largest workspace of an adder, behind the arena
 	groups  [][]int
 
 	bufs     []npu.Buffer
@@ -60,34 +61,9 @@ func CompileGraph(g *plan.Graph, dev npu.Device, o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{dev: dev, plan: pl, weightOf: map[plan.ID]int{}}
-	cache := map[string]npu.Kernel{}
-	compile := func(op npu.Op, name string) (npu.Kernel, error) {
-		key := op.String()
-		if k, ok := cache[key]; ok {
-			return k, nil
-		}
-		k, err := dev.Compile(op)
-		if err != nil {
-			return nil, fmt.Errorf("graph: compile %s of %q for %s: %w", op.Kind, name, dev.Info().Name, err)
-		}
-		cache[key] = k
-		p.owned = append(p.owned, k)
-		p.scratch = max(p.scratch, k.Workspace())
-		return k, nil
-	}
-	for i := range pl.Steps {
-		s := &pl.Steps[i]
-		var k npu.Kernel
-		if s.Host != nil {
-			err = p.hostStep(s)
-		} else {
-			k, err = compile(s.Op, s.Name)
-		}
-		if err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		p.kernels = append(p.kernels, k)
+	p := &Program{dev: dev, plan: pl, weightOf: map[plan.ID]int{}, known: map[string]npu.Kernel{}}
+	if err := p.compileSteps(); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	p.adders = make([]npu.Kernel, len(pl.Weights))
 	for i, w := range pl.Weights {
@@ -102,11 +78,77 @@ func CompileGraph(g *plan.Graph, dev npu.Device, o Options) (*Program, error) {
 		t := pl.Tensors[w.Grad]
 		d := npu.D(t.Desc.DType, int(t.Bytes/int64(t.Desc.DType.Size())))
 		op := npu.Op{Kind: npu.Binary, Attrs: npu.Attrs{"fn": "add"}, In: []npu.Desc{d, d}, Out: []npu.Desc{d}}
-		if p.adders[i], err = compile(op, w.Name); err != nil {
+		if p.adders[i], err = p.compile(op, w.Name); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
+		p.beside = max(p.beside, p.adders[i].Workspace())
 	}
+	pl.Place()
 	return p, nil
+}
+
+// compile prepares a kernel, once for equal ops.
+func (p *Program) compile(op npu.Op, name string) (npu.Kernel, error) {
+	key := op.String()
+	if k, ok := p.known[key]; ok {
+		return k, nil
+	}
+	k, err := p.dev.Compile(op)
+	if err != nil {
+		return nil, fmt.Errorf("graph: compile %s of %q for %s: %w", op.Kind, name, p.dev.Info().Name, err)
+	}
+	p.known[key] = k
+	p.owned = append(p.owned, k)
+	return k, nil
+}
+
+// compileSteps prepares the kernels of the plan, which have their workspaces.
+func (p *Program) compileSteps() (err error) {
+	p.kernels = make([]npu.Kernel, len(p.plan.Steps))
+	for i := range p.plan.Steps {
+		s := &p.plan.Steps[i]
+		if s.Host != nil {
+			err = p.hostStep(s)
+		} else if p.kernels[i], err = p.compile(s.Op, s.Name); err == nil {
+			s.Work = p.kernels[i].Workspace()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fit limits the memory of Scratch to most bytes, by recomputing cheap results of the forward pass in the backward pass (see plan.Plan.Fit): as few as it
+// takes. The numbers that the program computes stay the same, bit by bit. It returns what was chosen, or an error that wraps a *plan.TooSmall. Call it before
+// Group and Bind.
+func (p *Program) Fit(most int64) (*plan.Fitted, error) {
+	if p.bound || p.groups != nil {
+		return nil, errors.New("graph: Fit after Group or Bind")
+	}
+	beside := p.Scratch() - p.plan.Arena
+	pl, fitted, err := p.plan.Fit(p.dev, most-beside, func(op npu.Op) (int64, error) {
+		k, err := p.compile(op, "a second "+op.Kind)
+		if err != nil {
+			return 0, err
+		}
+		return k.Workspace(), nil
+	})
+	if err != nil {
+		return fitted, fmt.Errorf("graph: %w", err)
+	}
+	p.plan = pl
+	return fitted, p.compileSteps()
+}
+
+// Workspaces places another plan for the same device with the workspaces of the kernels that this program has too, so that both arenas can be compared.
+func (p *Program) Workspaces(other *plan.Plan) {
+	for i := range other.Steps {
+		if k, ok := p.known[other.Steps[i].Op.String()]; ok {
+			other.Steps[i].Work = k.Workspace()
+		}
+	}
+	other.Place()
 }
 
 // Plan is the plan behind the program.
@@ -160,9 +202,9 @@ func (p *Program) Layouts() map[string]npu.Layout {
 	return m
 }
 
-// Scratch is what the program needs besides weights, gradients, states, inputs and outputs: arena plus workspace, in bytes. Programs that
+// Scratch is what the program needs besides weights, gradients, states, inputs and outputs: temporaries and workspaces, in bytes. Programs that
 // never run at the same time may share it.
-func (p *Program) Scratch() int64 { return p.plan.Arena + p.scratch + plan.Align }
+func (p *Program) Scratch() int64 { return p.plan.Arena + p.beside + plan.Align }
 
 // Group says at which points Run reports back: group k is complete once the gradients of all its weights (indices into Weights) are. Call it before Bind.
 func (p *Program) Group(groups [][]int) { p.groups = groups }
@@ -210,7 +252,7 @@ func (p *Program) Write(w io.Writer) error {
 		}
 	}
 	fwd, bwd := pl.FLOPs()
-	_, err := fmt.Fprintf(w, "%d steps, %.2f GFLOP forward, %.2f GFLOP backward, arena %.1f MiB, workspace %.1f MiB\n",
-		len(pl.Steps), float64(fwd)/1e9, float64(bwd)/1e9, float64(pl.Arena)/(1<<20), float64(p.scratch)/(1<<20))
+	_, err := fmt.Fprintf(w, "%d steps, %.2f GFLOP forward, %.2f GFLOP backward, arena %.1f MiB, of which at most %.1f MiB are in use at one time\n",
+		len(pl.Steps), float64(fwd)/1e9, float64(bwd)/1e9, float64(pl.Arena)/(1<<20), float64(pl.Live)/(1<<20))
 	return err
 }

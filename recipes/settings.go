@@ -35,6 +35,7 @@ var freeKeys = []string{
 	"train.long_work_seconds",
 	"train.state_check_every_steps",
 	"train.recompute",
+	"train.memory_limit_mb",
 	"model.init_ignore",
 	"model.init_partial",
 	"text.tokenizer",

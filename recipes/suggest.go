@@ -11,7 +11,7 @@ var aliases = map[string]string{
 	"gradient_accumulation": "train.accumulate_steps", "gradient_accumulation_steps": "train.accumulate_steps", "accumulation": "train.accumulate_steps",
 	"learning_rate": "optim.lr", "base_lr": "optim.lr", "wd": "optim.weight_decay", "optimizer": "optim.name",
 	"world_size": "train.ranks", "num_gpus": "train.ranks", "nproc_per_node": "train.ranks", "precision": "train.dtype", "amp": "train.dtype",
-	"gradient_checkpointing": "train.recompute", "activation_checkpointing": "train.recompute", "seq_len": "text.sequence",
+	"gradient_checkpointing": "train.recompute", "activation_checkpointing": "train.recompute", "memory_limit": "train.memory_limit_mb", "seq_len": "text.sequence",
 	"sequence_length": "text.sequence", "block_size": "text.sequence",
 	"max_seq_len": "llama.context", "hidden_size": "llama.dim", "intermediate_size": "llama.hidden", "num_hidden_layers": "llama.layers",
 	"num_attention_heads": "llama.heads",

@@ -46,6 +46,9 @@ type Config struct {
 	// by a measurement, which is made once a machine. Rank 0 decides; a checkpoint keeps the choice, and a run that resumes follows it. WinogradConv:
 	// wherever the device has it. DirectConv: nowhere else. AutoConv
 	ConvAlgorithm string
+	// MemoryLimit is how much memory a rank may take in bytes, of what Summarise totals; 0: no limit. Where it is too small for all activations, results of
+	// the forward pass that are cheap to make (norms, SwiGLU, conversions) are recomputed in the backward pass, as few as it takes: the same numbers.
+	MemoryLimit int64
 
 	Device   string            // device family: "npu", "cpu", "ref"; "": the best that this machine has, with a warning if that cannot be opened
 	Compute  npu.DType         // dtype of activations: F32, or BF16 or F16 on a device that lists it; F32
@@ -183,6 +186,7 @@ func (c *Config) validate() error {
 	need(c.Steps > 0 || c.Epochs > 0, "no length of the run\nhint: use train.WithSteps or train.WithEpochs")
 	need(c.Schedule != nil, "no learning rate\nhint: use train.WithLR or train.WithSchedule")
 	need(slices.Contains(computes, c.Compute), "the compute dtype must be f32, bf16 or f16, got %v", c.Compute)
+	need(c.MemoryLimit >= 0, "the limit of memory must not be negative, got %d bytes", c.MemoryLimit)
 	need(c.ClipNorm >= 0, "the limit of the gradient norm must not be negative, got %g", c.ClipNorm)
 	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be damaged", c.KeepLast)
 	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are enabled, but their directory is not set\nhint: use train.WithCheckpoints")

@@ -63,11 +63,14 @@ func (t *Trainer) start(ctx context.Context) error {
 		}
 	}
 	for at := 0; at < len(params); {
-		values, err := t.fill(params[at:])
+		values, err := t.fill(params[at:], at)
 		if err != nil {
 			return err
 		}
 		for k, v := range values {
+			if t.direct(tensor{at: t.store.weights[at+k], desc: weights[at+k].Desc}) != nil {
+				continue
+			}
 			if err := t.mover.In(ctx, t.store.weights[at+k], weights[at+k].Desc, floatBytes(v)); err != nil {
 				return fmt.Errorf("train: initial value of %q: %w", params[at+k].Name, err)
 			}
@@ -93,10 +96,17 @@ func (t *Trainer) start(ctx context.Context) error {
 // fillAtOnce is how many initial values are in memory together, unless one parameter has more.
 const fillAtOnce = 8 << 20
 
-// fill draws the initial values of the first parameters, as many as fit, on all threads of this rank: each parameter has a generator of its own.
-func (t *Trainer) fill(params []*graph.Param) ([][]float32, error) {
+// fill draws the initial values of params, from parameter first on, as many as fit, on all threads of this rank: each parameter has a generator of its own.
+// Values that lie where the weights live, so that a large table does not exist twice, fit always.
+func (t *Trainer) fill(params []*graph.Param, first int) ([][]float32, error) {
+	weights := t.train.prog.Weights()
 	var values [][]float32
 	for n := int64(0); len(values) < len(params); {
+		i := first + len(values)
+		if v := t.direct(tensor{at: t.store.weights[i], desc: weights[i].Desc}); v != nil {
+			values = append(values, v)
+			continue
+		}
 		elems := params[len(values)].Shape.Elems()
 		if n += elems; n > fillAtOnce && len(values) > 0 {
 			break
@@ -115,6 +125,27 @@ func (t *Trainer) fill(params []*graph.Param) ([][]float32, error) {
 		})
 	}
 	return values, g.Wait()
+}
+
+// direct is the memory of a tensor, where the host reaches it and its elements are float32 in plain order; otherwise nil.
+func (t *Trainer) direct(x tensor) []float32 {
+	h, n := x.at.Buf.Host(), x.desc.Shape.Elems()
+	if h == nil || x.desc.Layout != npu.Plain || x.desc.DType != npu.F32 || n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*float32)(unsafe.Pointer(&h[x.at.Off:][:4*n][0])), n)
+}
+
+// set lets read write the elements of a tensor, in plain order. The stream must be idle.
+func (t *Trainer) set(ctx context.Context, x tensor, read func([]float32) error) error {
+	if v := t.direct(x); v != nil {
+		return read(v)
+	}
+	v := make([]float32, x.desc.Shape.Elems())
+	if err := read(v); err != nil {
+		return err
+	}
+	return t.mover.In(ctx, x.at, x.desc, floatBytes(v))
 }
 
 func floatBytes(v []float32) []byte {
@@ -196,12 +227,8 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 		if slices.Contains(f.kept, x.name) {
 			continue
 		}
-		v := make([]float32, x.desc.Shape.Elems())
-		if err := set.Read(x.name, v); err != nil {
+		if err := t.set(ctx, x, func(v []float32) error { return set.Read(x.name, v) }); err != nil {
 			return fmt.Errorf("train: initial weights: %w", err)
-		}
-		if err := t.mover.In(ctx, x.at, x.desc, floatBytes(v)); err != nil {
-			return fmt.Errorf("train: initial value of %q: %w", x.name, err)
 		}
 	}
 	if len(f.kept) > 0 && t.comm.Rank() == 0 {

@@ -52,6 +52,9 @@ func WithSchedule(s Schedule) Option { return func(c *Config) { c.Schedule = s }
 // WithClipNorm limits the global gradient norm.
 func WithClipNorm(limit float64) Option { return func(c *Config) { c.ClipNorm = limit } }
 
+// WithMemoryLimit limits the memory of a rank, in bytes: see Config.MemoryLimit.
+func WithMemoryLimit(bytes int64) Option { return func(c *Config) { c.MemoryLimit = bytes } }
+
 // WithAccumulate sets the number of micro-batches per step.
 func WithAccumulate(n int) Option { return func(c *Config) { c.Accumulate = n } }
 

@@ -32,6 +32,7 @@ type Summary struct {
 	BackwardFLOP int64          `json:"backward_flop"`          // of a micro-batch
 	Memory       []MemoryItem   `json:"memory"`                 // of one rank
 	Recompute    *Choice        `json:"recompute,omitempty"`
+	Limit        *Limit         `json:"memory_limit,omitempty"`
 	Buckets      []BucketItem   `json:"buckets"`
 	Traffic      int64          `json:"traffic"`                 // bytes that a rank sends per step in a bandwidth-optimal all-reduce
 	Between      bool           `json:"between_hosts,omitempty"` // Traffic is that between hosts: a codec works there only
@@ -47,13 +48,6 @@ type Choice struct {
 	Kept      int64 `json:"kept"`  // bytes of activations without recomputation
 	Again     int64 `json:"again"` // bytes with it
 	ExtraFLOP int64 `json:"extra_flop"`
-}
-
-// MemoryItem is one use of memory, in bytes.
-type MemoryItem struct {
-	What   string `json:"what"`
-	Bytes  int64  `json:"bytes"`
-	Shared bool   `json:"shared,omitempty"` // exists once, mapped by all ranks of a machine
 }
 
 // BucketItem is one gradient bucket.
@@ -76,20 +70,8 @@ type KindItem struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// program is the resident memory of the binary, the kernel library with its generated code, and Go's heap: measured, and nearly the same for every
-// network.
-const program = 64 << 20
-
 // Total is the sum of a rank's private memory.
-func (s *Summary) Total() int64 {
-	var n int64
-	for _, m := range s.Memory {
-		if !m.Shared {
-			n += m.Bytes
-		}
-	}
-	return n
-}
+func (s *Summary) Total() int64 { return private(s.Memory) }
 
 // Summarise plans the run for a number of ranks: model, kernels, buckets, memory, schedule. It allocates nothing large and trains nothing. The caller
 // closes the Trainer.
@@ -111,6 +93,9 @@ func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
 	if err := t.compile(context.Background()); err != nil {
 		return nil, err
 	}
+	if err := t.fitMemory(world, hosts); err != nil {
+		return nil, err
+	}
 	info := t.dev.Info()
 	s := &Summary{
 		Device: info.Name + " (" + info.Detail + ")", World: world, GlobalBatch: t.cfg.Batch * t.cfg.Accumulate * world,
@@ -125,16 +110,16 @@ func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
 	n, each := t.between(world, hosts)
 	bytes, codec := buckets.Bytes, t.compressed(t.cfg.Compress.Codec, buckets, n, each)
 	s.Traffic = 2 * bytes / int64(world) * int64(world-1) // a ring, or halving and doubling
-	t.summariseMemory(s, world/max(1, hosts), bytes)
+	t.summariseParams(s)
+	s.Memory = t.needs(bytes, world/max(1, hosts), codec)
 	if codec.Sent > 0 {
 		s.Traffic, s.Between = 2*codec.Sent/int64(n)*int64(n-1), each > 1
-		s.Memory = append(s.Memory, MemoryItem{What: "encoded gradients", Bytes: codec.Buffers})
-	}
-	if codec.Residuals > 0 {
-		s.Memory = append(s.Memory, MemoryItem{What: "residuals of compression", Bytes: codec.Residuals})
 	}
 	if err := t.summariseRecompute(s); err != nil {
 		return nil, err
+	}
+	if t.fitted != nil {
+		s.Limit = t.limit()
 	}
 	for i := range 21 {
 		step := i * max(t.total-1, 0) / 20
@@ -168,72 +153,49 @@ func (t *Trainer) summariseBuckets(s *Summary, world int) (*bucket.Plan, error) 
 	return plan, nil
 }
 
-func (t *Trainer) summariseMemory(s *Summary, perHost int, buckets int64) {
+func (t *Trainer) summariseParams(s *Summary) {
 	for _, p := range t.train.net.b.Params() {
 		s.Params += p.Shape.Elems()
 		if !p.Frozen {
 			s.Trained += p.Shape.Elems()
 		}
 	}
-	var frozen, states int64
-	for _, w := range t.train.prog.Weights() {
-		if !w.Grad {
-			frozen += w.Bytes
-		}
-	}
 	for _, x := range t.train.prog.States() {
-		states += x.Bytes
 		s.States += x.Desc.Shape.Elems()
-	}
-	scratch := t.train.prog.Scratch()
-	if t.eval != nil {
-		scratch = max(scratch, t.eval.prog.Scratch())
-	}
-	var batch int64
-	for _, f := range t.cfg.Data.Fields() {
-		batch += int64(f.Bytes() * t.cfg.Batch)
-	}
-	const ring = 3 // batches of the loader
-	local := t.cfg.LocalSize
-	if t.cfg.Comm == nil {
-		local = perHost
-	}
-	s.Memory = []MemoryItem{
-		{What: "weights", Bytes: buckets + frozen},
-		{What: "gradients", Bytes: buckets},
-		{What: "optimizer state", Bytes: buckets * int64(len(t.cfg.Optim.States()))},
-		{What: "running statistics", Bytes: 2 * states}, // with the copy from before the current step
-		{What: "activations and workspace", Bytes: scratch},
-		{What: "batches", Bytes: batch * (ring + 1)},
-		{What: "program and libraries", Bytes: program},
-	}
-	if local > 1 { // counted in each rank's resident set, though it exists once
-		s.Memory = append(s.Memory, MemoryItem{What: "gradients of the other ranks", Bytes: buckets * int64(local-1), Shared: true})
 	}
 }
 
-// summariseRecompute also plans the other choice, without kernels. A model without blocks, or with states in them, has no choice.
+// summariseRecompute compares with the other choice. A model without blocks, or with states in them, has no choice.
 func (t *Trainer) summariseRecompute(s *Summary) error {
+	other, err := t.otherChoice()
+	if err != nil || other == nil {
+		return err
+	}
+	kept, again := t.train.prog.Plan(), other
+	if t.cfg.Recompute {
+		kept, again = again, kept
+	}
+	_, a := again.FLOPs()
+	_, k := kept.FLOPs()
+	s.Recompute = &Choice{On: t.cfg.Recompute, Kept: kept.Arena, Again: again.Arena, ExtraFLOP: a - k}
+	return nil
+}
+
+// otherChoice plans, without kernels, what Config.Recompute does not choose; nil where that is impossible.
+func (t *Trainer) otherChoice() (*plan.Plan, error) {
 	g, err := t.train.net.b.Lower()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := t.planOptions()
 	o.Recompute = !o.Recompute
 	o.Layouts = t.train.prog.Layouts()
 	other, err := plan.Build(g, t.dev, o)
 	if err != nil {
-		return nil // the run itself was planned successfully; only the alternative is impossible
+		return nil, nil // the run itself was planned successfully; only the alternative is impossible
 	}
-	mine := t.train.prog.Plan()
-	kept, again := mine, other
-	if t.cfg.Recompute {
-		kept, again = other, mine
-	}
-	_, a := again.FLOPs()
-	_, k := kept.FLOPs()
-	s.Recompute = &Choice{On: t.cfg.Recompute, Kept: kept.Arena, Again: again.Arena, ExtraFLOP: a - k}
-	return nil
+	t.train.prog.Workspaces(other)
+	return other, nil
 }
 
 // bandwidth is the memory traffic per thread that a prediction assumes, in bytes per second: what one core of a current server reaches. It limits

@@ -54,7 +54,8 @@ type Trainer struct {
 	dev     npu.Device
 	stream  npu.Stream
 	train   *pass
-	eval    *pass // nil without Config.Eval
+	eval    *pass        // nil without Config.Eval
+	fitted  *plan.Fitted // what Config.MemoryLimit changed; nil without a limit
 	store   *store
 	scratch npu.Buffer
 	// evalStates are the running statistics that evaluation uses: the mean over ranks.
@@ -165,6 +166,10 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err = t.compile(ctx); err != nil {
 		return err
 	}
+	if err = t.fitMemory(t.comm.Size(), t.hostsOfJob()); err != nil {
+		return err
+	}
+	t.sayLimit()
 	if err = t.openTransport(ctx); err != nil {
 		return err
 	}

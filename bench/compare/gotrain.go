@@ -72,7 +72,7 @@ func (h *harness) gotrain(template string, prepare func(dir string, s setting) e
 			return result{}, err
 		}
 		res, err := parseGotrain(metrics, s, r.began)
-		res.rssMB, res.disturbed = r.rssMB, r.disturbed
+		res.rssMB, res.pssMB, res.disturbed = r.rssMB, r.pssMB, r.disturbed
 		return res, err
 	}
 	return c

@@ -119,6 +119,7 @@ ranks = %d
 threads_per_rank = %d
 batch_per_rank = %d
 dtype = %q
+memory_limit_mb = %d
 
 [optim]
 name = "adamw"
@@ -132,5 +133,5 @@ enabled = false
 
 [checkpoint]
 enabled = false
-`, dir, s.Warm+s.Steps, c.Dim, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.Vocab, c.Context, c.Tied, s.Seq, s.World, s.Threads, s.Batch, s.DType), nil
+`, dir, s.Warm+s.Steps, c.Dim, c.Hidden, c.Layers, c.Heads, c.KVHeads, c.Vocab, c.Context, c.Tied, s.Seq, s.World, s.Threads, s.Batch, s.DType, s.Memory), nil
 }

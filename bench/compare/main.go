@@ -28,6 +28,7 @@ type options struct {
 	shapes    string
 	seq       string
 	tokens    int
+	memory    int
 	warm      int
 	steps     int
 	rounds    int
@@ -71,6 +72,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")
 	fs.StringVar(&o.shapes, "shape", "stories15M", "models of llama and generate: "+strings.Join(shapes.Names(), ", "))
 	fs.StringVar(&o.seq, "seq", "256", "tokens of a sequence of llama")
+	fs.IntVar(&o.memory, "memory", 0, "train.memory_limit_mb of gotrain's ranks in llama; 0: no limit")
 	fs.IntVar(&o.tokens, "tokens", 200, "tokens that generate writes")
 	fs.IntVar(&o.warm, "warm", 4, "steps before measuring")
 	fs.IntVar(&o.steps, "steps", 8, "steps measured in a run")

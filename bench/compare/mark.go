@@ -48,7 +48,7 @@ func copies(name, version string, command func(s setting) []string) contestant {
 				return result{}, errs[i]
 			}
 			sum.rate, sum.best = sum.rate+r.rate, sum.best+r.best
-			sum.stepMS, sum.rssMB = max(sum.stepMS, r.stepMS), max(sum.rssMB, r.rssMB)
+			sum.stepMS, sum.rssMB, sum.pssMB = max(sum.stepMS, r.stepMS), max(sum.rssMB, r.rssMB), max(sum.pssMB, r.pssMB)
 			// Each copy counts the others as strangers.
 			sum.disturbed = max(0, r.disturbed-100*float64((s.World-1)*s.Threads)/float64(cpus()))
 		}
@@ -79,5 +79,5 @@ func parseMark(r ran) (result, error) {
 	for i := range v {
 		v[i], _ = strconv.ParseFloat(m[i+1], 64)
 	}
-	return result{rate: v[0], best: v[1], stepMS: v[2], rssMB: r.rssMB, disturbed: r.disturbed}, nil
+	return result{rate: v[0], best: v[1], stepMS: v[2], rssMB: r.rssMB, pssMB: r.pssMB, disturbed: r.disturbed}, nil
 }

@@ -118,6 +118,7 @@ func parseTorch(r ran) (result, error) {
 		best:      max(j.ImgBest, j.TokBest),
 		stepMS:    j.StepMS,
 		rssMB:     j.RSS,
+		pssMB:     r.pssMB,
 		firstS:    j.First,
 		disturbed: r.disturbed,
 		version:   j.Version,

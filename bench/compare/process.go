@@ -20,6 +20,7 @@ type ran struct {
 	began     time.Time
 	stdout    []byte
 	rssMB     float64 // largest process of its tree
+	pssMB     float64 // the same, with shared pages divided among the processes that map them
 	used      float64 // percent of the machine's CPU time that its tree took
 	disturbed float64 // and that others took meanwhile
 }
@@ -35,8 +36,9 @@ func execute(ctx context.Context, env []string, name string, args ...string) (ra
 	if err := cmd.Start(); err != nil {
 		return ran{}, fmt.Errorf("%s: %w", name, err)
 	}
-	done := make(chan error, 1)
+	done, over, memory := make(chan error, 1), make(chan struct{}), make(chan float64, 1)
 	go func() { done <- cmd.Wait() }()
+	go func() { memory <- watchPSS("/proc", cmd.Process.Pid, over) }()
 	var err error
 	select {
 	case err = <-done:
@@ -45,12 +47,13 @@ func execute(ctx context.Context, env []string, name string, args ...string) (ra
 		<-done
 		err = ctx.Err()
 	}
+	close(over)
 	if err != nil {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		return ran{}, fmt.Errorf("%s: %w\n%s", strings.Join(append([]string{name}, args...), " "), err, tail(errs.String(), 8))
 	}
 	wall, busy := time.Since(t0), busyTime()-busy0
-	r := ran{began: t0, stdout: out.Bytes()}
+	r := ran{began: t0, stdout: out.Bytes(), pssMB: <-memory}
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		r.rssMB = float64(u.Maxrss) / 1024
 		own := time.Duration(u.Utime.Nano() + u.Stime.Nano())

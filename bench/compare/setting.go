@@ -15,6 +15,7 @@ type setting struct {
 	DType                              string
 	Model                              string // shape of a Llama; empty for images
 	Seq                                int    // tokens of a sequence; 0 for images
+	Memory                             int    // train.memory_limit_mb of gotrain; 0: none
 }
 
 func (s setting) String() string { return fmt.Sprintf("%s %dx%d", s.DType, s.World, s.Threads) }
@@ -51,7 +52,7 @@ func (o options) settings(models []string, batches []int, seqs []int) ([]setting
 				return nil, fmt.Errorf("-dtype %q: only f32 and bf16 are compared", d)
 			}
 			for r := range strings.SplitSeq(o.ranks, ",") {
-				s.Warm, s.Steps, s.DType = o.warm, o.steps, d
+				s.Warm, s.Steps, s.DType, s.Memory = o.warm, o.steps, d, o.memory
 				if _, err := fmt.Sscanf(r+"\n", "%dx%d\n", &s.World, &s.Threads); err != nil || s.World < 1 || s.Threads < 1 {
 					return nil, fmt.Errorf("-ranks %q: write RANKSxTHREADS, such as 2x1", r)
 				}

@@ -10,12 +10,12 @@ import (
 
 // result is one run of one contestant. Items are images or tokens, those of all ranks; RSS is the largest rank's peak.
 type result struct {
-	rate, best    float64 // items a second: of the median step, of the fastest
-	stepMS        float64
-	rssMB, firstS float64 // 0: not known
-	util          float64 // part of the step in which the device was at work; 0: not known
-	disturbed     float64
-	version       string
+	rate, best           float64 // items a second: of the median step, of the fastest
+	stepMS               float64
+	rssMB, pssMB, firstS float64 // 0: not known
+	util                 float64 // part of the step in which the device was at work; 0: not known
+	disturbed            float64
+	version              string
 }
 
 // contestant trains for a moment in a given setting.

@@ -64,6 +64,7 @@ func summarise(rs []result, limit float64) (summary, bool) {
 	s.rate = pick(func(r result) float64 { return r.rate })
 	s.stepMS = pick(func(r result) float64 { return r.stepMS })
 	s.rssMB = pick(func(r result) float64 { return r.rssMB })
+	s.pssMB = pick(func(r result) float64 { return r.pssMB })
 	s.firstS = pick(func(r result) float64 { return r.firstS })
 	s.util = pick(func(r result) float64 { return r.util })
 	s.disturbed = pick(func(r result) float64 { return r.disturbed })
@@ -90,13 +91,13 @@ func (t *table) print(out io.Writer, limit float64) {
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s\tcontestant\t%s\tlow…high\tbest step\tstep ms\tRSS MB\tfirst step s\tat work\tothers\t%s is\t\n", t.title, t.unit, t.names[0])
+	fmt.Fprintf(w, "%s\tcontestant\t%s\tlow…high\tbest step\tstep ms\tRSS MB\tPSS MB\tfirst step s\tat work\tothers\t%s is\t\n", t.title, t.unit, t.names[0])
 	for _, s := range t.settings {
 		first, ok := summarise(t.runs[s][t.names[0]], limit)
 		for _, n := range t.names {
 			v, have := summarise(t.runs[s][n], limit)
 			if !have {
-				fmt.Fprintf(w, "%s\t%s\t-\t\t\t\t\t\t\t\t\t\n", s.label(), n)
+				fmt.Fprintf(w, "%s\t%s\t-\t\t\t\t\t\t\t\t\t\t\n", s.label(), n)
 				continue
 			}
 			ratio := ""
@@ -109,7 +110,7 @@ func (t *table) print(out io.Writer, limit float64) {
 			}
 			fmt.Fprintf(
 				w,
-				"%s\t%s\t%s%s\t%s…%s\t%s\t%.0f\t%s\t%s\t%s\t%.0f%%\t%s\t\n",
+				"%s\t%s\t%s%s\t%s…%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%.0f%%\t%s\t\n",
 				s.label(),
 				strings.TrimSpace(n+" "+v.version),
 				rate(v.rate),
@@ -119,6 +120,7 @@ func (t *table) print(out io.Writer, limit float64) {
 				rate(v.best),
 				v.stepMS,
 				known(v.rssMB, "%.0f"),
+				known(v.pssMB, "%.0f"),
 				known(v.firstS, "%.1f"),
 				known(100*v.util, "%.1f%%"),
 				v.disturbed,
@@ -129,8 +131,9 @@ func (t *table) print(out io.Writer, limit float64) {
 	w.Flush()
 	fmt.Fprintf(
 		out,
-		"medians over runs; %s of all ranks; RSS of the largest rank; at work = part of the step in which the device computed; * = the faster way to run "+
-			"this peer, the one that counts; ! = every run had others on the machine for more than %.0f %%\n",
+		"medians over runs; %s of all ranks; RSS of the largest rank, and PSS, which divides what several processes map among them; at work = part of the "+
+			"step in which the device computed; * = the faster way to run this peer, the one that counts; ! = every run had others "+
+			"on the machine for more than %.0f %%\n",
 		t.unit,
 		limit,
 	)

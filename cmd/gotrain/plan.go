@@ -123,6 +123,9 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 			fmt.Fprintf(w, "recompute\tnone: activations take %s; with layer %s and %.0f %% more arithmetic\n", amount.Bytes(c.Kept), amount.Bytes(c.Again), part)
 		}
 	}
+	if s.Limit != nil {
+		fmt.Fprintf(w, "memory limit\t%s\n", memoryLimit(s))
+	}
 	w.Flush()
 
 	fmt.Fprintln(a.out, "\nmemory of a rank")
@@ -222,4 +225,19 @@ func bar(x, top float64) string {
 		return ""
 	}
 	return strings.Repeat("▪", int(40*x/top+0.5))
+}
+
+// memoryLimit says what train.memory_limit_mb leads to: what is recomputed, what that saves, what it costs.
+func memoryLimit(s *planned) string {
+	l := s.Limit
+	limit := fmt.Sprintf("%.0f MiB: ", float64(l.Bytes)/(1<<20))
+	if len(l.Made) == 0 {
+		return limit + "nothing has to be recomputed"
+	}
+	flops := s.ForwardFLOP + s.BackwardFLOP
+	text := fmt.Sprintf("%s%v; that is %s, %.2f %% of the arithmetic", limit, l, amount.FLOP(l.ExtraFLOP), 100*float64(l.ExtraFLOP)/float64(flops))
+	if l.ExtraTime > 0 && s.Predicted > 0 {
+		text += fmt.Sprintf(", and about %v of a step (%.1f %%)", round(time.Duration(l.ExtraTime*1e9)), 100*l.ExtraTime/s.Predicted.Seconds())
+	}
+	return text
 }

@@ -18,7 +18,7 @@ type Param struct {
 
 // Config controls the cut. The zero value suits one rank.
 type Config struct {
-	CapBytes   int64 // no bucket is larger, except one with a single parameter; 0 = 25 MiB
+	CapBytes   int64 // no bucket is larger, except one with a parameter that is itself larger; 0 = 25 MiB
 	FirstBytes int64 // cap of the first bucket; 0 = 1 MiB
 	LastBytes  int64 // cap of the last bucket; 0 = FirstBytes
 	World      int   // ranks; 0 = 1

@@ -21,8 +21,10 @@ type Device struct {
 }
 
 // OnDevice compiles a model and fills parameters and states with what values gives for their names, row-major. A test whose device cannot
-// be opened is skipped. All is released when the test ends.
-func OnDevice(t testing.TB, family string, threads int, b *graph.Builder, o graph.Options, values func(name string) []float32) *Device {
+// be opened is skipped. change may change the program before it is bound. All is released when the test ends.
+func OnDevice(
+	t testing.TB, family string, threads int, b *graph.Builder, o graph.Options, values func(name string) []float32, change ...func(*graph.Program),
+) *Device {
 	t.Helper()
 	dev, err := npu.Open(family, npu.Options{Threads: threads})
 	if err != nil {
@@ -33,17 +35,20 @@ func OnDevice(t testing.TB, family string, threads int, b *graph.Builder, o grap
 			t.Error(err)
 		}
 	})
-	return On(t, dev, b, o, values)
+	return On(t, dev, b, o, values, change...)
 }
 
 // On is OnDevice for a device that is open. It stays open.
-func On(t testing.TB, dev npu.Device, b *graph.Builder, o graph.Options, values func(name string) []float32) *Device {
+func On(t testing.TB, dev npu.Device, b *graph.Builder, o graph.Options, values func(name string) []float32, change ...func(*graph.Program)) *Device {
 	t.Helper()
 	d := &Device{t: t}
 	check := d.check
 	var err error
 	d.Prog, err = graph.Compile(b, dev, o)
 	check(err)
+	for _, f := range change {
+		f(d.Prog)
+	}
 	d.Stream, err = dev.NewStream("compute")
 	check(err)
 	d.mover = graph.NewMover(dev, d.Stream)

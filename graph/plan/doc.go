@@ -15,7 +15,8 @@
 //	Layout   gives every value a memory layout, inserts as few conversions as possible, and lets parameters, their
 //	         gradients and optimizer state live in the layout that the weight-gradient kernel writes
 //	Hoist    (weights that do not change) brings to the front what is made of weights alone, to be run once
-//	Memory   liveness, in-place reuse, offsets in one arena
+//	Memory   liveness, in-place reuse, offsets in one arena, in which workspaces of kernels lie too once their sizes are known (Plan.Place)
+//	Fit      (with a limit of memory, after Build) makes cheap results of the forward pass again in the backward pass, as few as the limit takes
 //
 // Build runs all of them and returns a Plan, which is what an executor binds to kernels and what `gotrain plan` prints.
 //

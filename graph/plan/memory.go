@@ -26,15 +26,49 @@ func (p *Plan) Memory(id ID) ID {
 	return id
 }
 
-// memory computes sizes, lifetimes, in-place reuse and arena offsets.
-func memory(p *Plan, t Target, o Options) error {
+// measure asks the target for the sizes of all tensors.
+func (p *Plan) measure(t Target) (err error) {
 	for i := range p.Tensors {
 		x := &p.Tensors[i]
-		var err error
 		if x.Bytes, err = t.Bytes(x.Desc); err != nil {
 			return err
 		}
-		x.First, x.Last = -1, -1
+	}
+	return nil
+}
+
+// Place computes lifetimes, in-place reuse and arena offsets: of tensors, and of the workspaces of kernels (Step.Work). Build has done it for a
+// program whose kernels need no workspace. Call it again when their sizes are known.
+func (p *Plan) Place() {
+	for _, id := range p.inherited {
+		p.Tensors[id].alias, p.Tensors[id].Place = None, Arena
+	}
+	p.inherited = nil
+	p.lifetimes()
+	if !p.options.NoReuse {
+		p.inherit()
+	}
+	blocks := p.blocks(p.options)
+	p.Arena, p.Live = pack(blocks, p.options.NoReuse), live(blocks, len(p.Steps))
+	for _, b := range blocks {
+		for _, id := range b.tensors {
+			p.Tensors[id].Offset = b.offset
+		}
+		if len(b.tensors) == 0 {
+			p.Steps[b.first].WorkAt = b.offset
+		}
+	}
+	for i := range p.Tensors {
+		if r := p.Memory(ID(i)); r != ID(i) {
+			p.Tensors[i].Offset, p.Tensors[i].Place = p.Tensors[r].Offset, p.Tensors[r].Place
+		}
+	}
+}
+
+// lifetimes finds for each tensor the step that makes it and the last one that reads it.
+func (p *Plan) lifetimes() {
+	for i := range p.Tensors {
+		p.Tensors[i].First, p.Tensors[i].Last = -1, -1
 	}
 	for si := range p.Once {
 		for _, out := range p.Steps[si].Out {
@@ -54,22 +88,6 @@ func memory(p *Plan, t Target, o Options) error {
 			}
 		}
 	}
-	if !o.NoReuse {
-		p.inherit()
-	}
-	blocks := p.blocks(o)
-	p.Arena = pack(blocks, o.NoReuse)
-	for _, b := range blocks {
-		for _, id := range b.tensors {
-			p.Tensors[id].Offset = b.offset
-		}
-	}
-	for i := range p.Tensors {
-		if r := p.Memory(ID(i)); r != ID(i) {
-			p.Tensors[i].Offset, p.Tensors[i].Place = p.Tensors[r].Offset, p.Tensors[r].Place
-		}
-	}
-	return nil
 }
 
 // inherit puts a tensor that a gradient is made from in place (the sum so far of a table that is used twice) where the gradient will be.
@@ -90,6 +108,7 @@ func (p *Plan) inherit() {
 				continue
 			}
 			x.alias, x.Place = out, Bound
+			p.inherited = append(p.inherited, in)
 			y.First = x.First
 			break
 		}
@@ -116,12 +135,15 @@ func count(ids []ID, id ID) (n int) {
 	return n
 }
 
-// blocks gives every arena tensor a block, in step order, joining an output to a dying input where the kind allows it.
+// blocks gives every arena tensor and every workspace a block, in step order, joining an output to a dying input where the kind allows it.
 func (p *Plan) blocks(o Options) []*block {
 	var all []*block
 	of := map[ID]*block{}
 	for si := range p.Steps {
 		s := &p.Steps[si]
+		if s.Work > 0 {
+			all = append(all, &block{bytes: s.Work, first: si, last: si})
+		}
 		taken := map[*block]bool{}
 		for j, out := range s.Out {
 			if out == None {
@@ -219,6 +241,21 @@ func pack(blocks []*block, apart bool) int64 {
 		placed = slices.Insert(placed, at, b)
 	}
 	return top
+}
+
+// live is the most that blocks need at one time: no arrangement is smaller.
+func live(blocks []*block, steps int) (most int64) {
+	change := make([]int64, steps+2)
+	for _, b := range blocks {
+		change[b.first] += round(b.bytes)
+		change[min(b.last, steps)+1] -= round(b.bytes)
+	}
+	now := int64(0)
+	for _, c := range change {
+		now += c
+		most = max(most, now)
+	}
+	return most
 }
 
 func round(n int64) int64 { return (n + Align - 1) / Align * Align }

@@ -47,6 +47,8 @@ type Step struct {
 	Name string
 	Back bool
 	Host func(in, out [][]byte) error
+	// Work is the size of the workspace of the step's kernel in bytes, 0 until it is compiled; WorkAt is its place in the arena.
+	Work, WorkAt int64
 }
 
 // FLOPs of the step.
@@ -84,11 +86,15 @@ type Plan struct {
 	Inputs  []ID
 	States  []ID
 	Outputs []Output // Value indexes Tensors
-	Arena   int64    // bytes, without workspaces
+	Arena   int64    // bytes of temporaries, and of workspaces where they are known (see Place)
+	Live    int64    // the most of those bytes that are in use at one time: the lower bound of Arena
 	// Once is how many steps, the first ones, only bring weights into the form that kernels want: with Options.Constant they need not run again.
 	Once int
 	// Compute is the dtype of activations.
 	Compute npu.DType
+
+	options   Options
+	inherited []ID // tensors that became aliases of gradients (inherit)
 }
 
 // Options steer Build. The zero value is right for float32.
@@ -146,11 +152,15 @@ func Build(g *Graph, t Target, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Compute = o.Compute
+	p.Compute, p.options = o.Compute, o
 	if o.Constant {
 		p.hoist()
 	}
-	return p, memory(p, t, o)
+	if err := p.measure(t); err != nil {
+		return nil, err
+	}
+	p.Place()
+	return p, nil
 }
 
 func (g *Graph) clone() *Graph {

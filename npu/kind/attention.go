@@ -6,7 +6,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.Rope, Attrs: "theta:f pairs:s inverse:b pos:b factor:f low:f high:f original:i",
 		In: "x pos:keep?pos", Out: "y",
-		InPlace: "y=x", Shape: inferRope, Plain: true,
+		InPlace: "y=x", Shape: inferRope, Plain: true, Cheap: true,
 	})
 	Register(&Kind{
 		Name: npu.Attention, Attrs: "scale:f causal:b seg:b",

@@ -6,7 +6,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.Dropout, Attrs: "p:f id:i",
 		In: "x seed:keep", Out: "y",
-		InPlace: "y=x", Shape: inferDropout, Follows: true,
+		InPlace: "y=x", Shape: inferDropout, Follows: true, Cheap: true,
 	})
 }
 

@@ -10,7 +10,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.Relu,
 		In:   "x", Out: "y",
-		InPlace: "y=x", Shape: alike(1, "x"), Follows: true,
+		InPlace: "y=x", Shape: alike(1, "x"), Follows: true, Cheap: true,
 	})
 	Register(&Kind{
 		Name: npu.ReluBwd,
@@ -20,12 +20,12 @@ func init() {
 	Register(&Kind{
 		Name: npu.Unary, Attrs: "fn:s alpha:f beta:f",
 		In: "x", Out: "y",
-		InPlace: "y=x", Shape: inferUnary, Follows: true, Wide: wideFn, Fns: unaryFns,
+		InPlace: "y=x", Shape: inferUnary, Follows: true, Wide: wideFn, Fns: unaryFns, Cheap: true,
 	})
 	Register(&Kind{
 		Name: npu.Binary, Attrs: "fn:s relu:b",
 		In: "a b", Out: "y",
-		InPlace: "y=a", Shape: inferBinary, Follows: true, Fns: binaryFns,
+		InPlace: "y=a", Shape: inferBinary, Follows: true, Fns: binaryFns, Cheap: true,
 	})
 }
 

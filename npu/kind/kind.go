@@ -33,6 +33,12 @@ type Kind struct {
 	Rounds bool
 	// Plain: tensors of four dimensions are no pictures [N C H W], or elements are numbered in plain order: layouts of pictures are not for them.
 	Plain bool
+	// Cheap: the first output may be made again by a second call with the same inputs, instead of being kept for the gradient: the work is little more than
+	// to read and write memory, and the result depends on the inputs alone, bit by bit.
+	Cheap bool
+	// Again, for a call whose inputs are usually lost by then, returns another op that makes the same bits of what is kept: args are the arguments of the
+	// first call that it reads, inputs first, then outputs. nil: the same op.
+	Again func(op npu.Op) (again npu.Op, args []int)
 	// Fns are the values of the attribute fn, where the kind is a family of functions.
 	Fns []string
 
@@ -137,6 +143,22 @@ func (k *Kind) Saves(a npu.Attrs, i int) bool {
 
 // Pairs are the {output, input} of a call that may share memory.
 func (k *Kind) Pairs(a npu.Attrs) [][2]int { return k.places(k.inPlace, a) }
+
+// MakeAgain returns the op that makes the first output of op a second time, and the arguments of op that it reads: inputs first, then outputs. ok is false
+// for a kind that is too dear to run twice, or that updates a state.
+func (k *Kind) MakeAgain(op npu.Op) (again npu.Op, args []int, ok bool) {
+	if !k.Cheap || len(k.States(op.Attrs)) > 0 {
+		return op, nil, false
+	}
+	if k.Again != nil {
+		again, args = k.Again(op)
+		return again, args, true
+	}
+	for i := range op.In {
+		args = append(args, i)
+	}
+	return op.Clone(), args, true
+}
 
 // States are the {output, input} that always do: the call updates them.
 func (k *Kind) States(a npu.Attrs) [][2]int { return k.places(k.states, a) }

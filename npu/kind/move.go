@@ -10,7 +10,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.Transpose, Attrs: "perm:n",
 		In: "x", Out: "y",
-		Shape: inferTranspose, Follows: true,
+		Shape: inferTranspose, Follows: true, Cheap: true,
 	})
 	Register(&Kind{
 		Name: npu.Concat, Attrs: "axis:i",
@@ -35,7 +35,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.Convert, Attrs: "dtype:s",
 		In: "x:keep", Out: "y:keep",
-		Shape: inferConvert, Complete: outType,
+		Shape: inferConvert, Complete: outType, Cheap: true,
 	})
 	Register(&Kind{
 		Name: npu.Fill, Attrs: "value:f shape:n dtype:s", Out: "y:keep",

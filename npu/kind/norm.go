@@ -11,7 +11,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.BatchNormInfer, Attrs: "eps:f relu:b add:b",
 		In: "x gamma:full beta:full mean:full var:full res?add", Out: "y",
-		InPlace: "y=x", Shape: inferBatchNormInfer,
+		InPlace: "y=x", Shape: inferBatchNormInfer, Cheap: true,
 	})
 	Register(&Kind{
 		Name: npu.BatchNormBwd, Attrs: "eps:f momentum:f relu:b add:b sum:b own_y:b",

@@ -6,13 +6,25 @@ func init() {
 	Register(&Kind{
 		Name: npu.RMSNorm, Attrs: "eps:f add:b",
 		In: "x w:full res?add", Out: "y rstd:full,nil,saved sum?add",
-		InPlace: "y=x sum=x sum=res y=res", Shape: inferRMSNorm, Plain: true,
+		InPlace: "y=x sum=x sum=res y=res", Shape: inferRMSNorm, Plain: true, Cheap: true, Again: normOfSum,
 	})
 	Register(&Kind{
 		Name: npu.RMSNormBwd, Attrs: "eps:f add:b",
 		In: "dy x w:full rstd:full dres?add", Out: "dx dw:full",
 		InPlace: "dx=dy dx=dres", Shape: inferRMSNormBwd, Plain: true,
 	})
+}
+
+// normOfSum normalises the sum that the first call kept for its gradient. The first call rounded it before it was normalised.
+func normOfSum(op npu.Op) (npu.Op, []int) {
+	again := op.Clone()
+	if !op.Attrs.Bool("add") {
+		return again, []int{0, 1}
+	}
+	again.Attrs = op.Attrs.Clone()
+	again.Attrs["add"] = false
+	again.In, again.Out = []npu.Desc{op.Out[2], op.In[1]}, again.Out[:2]
+	return again, []int{len(op.In) + 2, 1}
 }
 
 // lead is a shape without its last axis.

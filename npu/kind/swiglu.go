@@ -6,7 +6,7 @@ func init() {
 	Register(&Kind{
 		Name: npu.SwiGLU,
 		In:   "gate up", Out: "y",
-		InPlace: "y=gate y=up", Shape: alike(1, "gate", "up"), Plain: true,
+		InPlace: "y=gate y=up", Shape: alike(1, "gate", "up"), Plain: true, Cheap: true,
 	})
 	Register(&Kind{
 		Name: npu.SwiGLUBwd,

@@ -97,7 +97,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore),
 		RecipeText: r.String(), Settings: r.Settings(),
 		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", ConvAlgorithm: r.Train.ConvAlgorithm,
-		CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
+		MemoryLimit: int64(r.Train.MemoryLimitMB * (1 << 20)), CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
 	if c.BucketAuto = r.Train.BucketMB == recipes.Auto; !c.BucketAuto {
 		c.BucketMB, c.FirstMB = float64(r.Train.BucketMB), r.Train.FirstBucketMB

@@ -1,6 +1,7 @@
 package llama_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -104,6 +105,59 @@ func TestRecomputation(t *testing.T) {
 		for name, g := range x.Grads() {
 			if !slices.Equal(g, again[name]) {
 				t.Errorf("%v: the gradient of %s changes", compute, name)
+			}
+		}
+	}
+}
+
+// A limit of memory recomputes norms and SwiGLU, and changes no bit of the numbers: fused, in float32 and bf16, accumulated or not, with layers recomputed
+// and without.
+func TestCheapRecomputationIsBitEqual(t *testing.T) {
+	c, w, in := stories(t), open(t, weightsFile), open(t, reference)
+	for _, o := range []graph.Options{{}, {Compute: npu.BF16}, {Accumulate: true}, {Recompute: true}, {Compute: npu.BF16, Recompute: true}} {
+		run := func(limit bool) (*graphtest.Device, map[string]int) {
+			b := graph.New()
+			loss, _ := c.Loss(b, llama.Batch{Tokens: b.Input("tokens", npu.I32, 2, 96)}, b.Input("targets", npu.I32, 2, 96), llama.Weights{})
+			b.Loss(loss)
+			made := map[string]int{}
+			fit := func(p *graph.Program) {
+				if !limit {
+					return
+				}
+				before := p.Scratch()
+				_, err := p.Fit(1)
+				var small *plan.TooSmall
+				if !errors.As(err, &small) {
+					t.Fatalf("a limit of one byte: %v", err)
+				}
+				f, err := p.Fit(before - small.Before + small.Least)
+				check(t, err)
+				if f.After != small.Least || p.Scratch() > before || !o.Recompute && p.Scratch() == before {
+					t.Errorf("%+v: %d bytes, were %d: %+v", o, p.Scratch(), before, f)
+				}
+				for _, x := range f.Made {
+					made[x.Kind]++
+				}
+			}
+			m := graphtest.OnDevice(t, "cpu", 2, b, o, func(name string) []float32 { return floats(t, w, name) }, fit)
+			m.SetInts("tokens", ints(t, in, "input_ids")...)
+			m.SetInts("targets", ints(t, in, "target_ids")...)
+			m.Set(graph.LossScaleInput, 1)
+			m.Run()
+			return m, made
+		}
+		x, _ := run(false)
+		y, made := run(true)
+		if !o.Recompute && (made[npu.SwiGLU] < c.Layers || made[npu.RMSNorm] < 2*c.Layers) {
+			t.Errorf("%+v: made again: %v", o, made)
+		}
+		if !slices.Equal(x.Output("loss"), y.Output("loss")) {
+			t.Errorf("%+v: losses %v and %v", o, x.Output("loss"), y.Output("loss"))
+		}
+		again := y.Grads()
+		for name, g := range x.Grads() {
+			if !slices.Equal(g, again[name]) {
+				t.Errorf("%+v: the gradient of %s changes", o, name)
 			}
 		}
 	}
