@@ -169,7 +169,7 @@ func (d *Device) Choose(op npu.Op) (npu.Op, error) {
 	if ok {
 		return got.Clone(), nil
 	}
-	for _, m := range d.makers(op.Kind) {
+	for _, m := range d.makers(op) {
 		got, err := m.choose(d, op.Clone())
 		if errors.Is(err, errNotMine) {
 			continue
@@ -216,7 +216,7 @@ func (d *Device) Compile(op npu.Op) (npu.Kernel, error) {
 	if k.body != nil {
 		return k, nil
 	}
-	for _, m := range d.makers(op.Kind) {
+	for _, m := range d.makers(op) {
 		b, err := m.build(d, op)
 		if errors.Is(err, errNotMine) {
 			continue

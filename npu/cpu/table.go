@@ -13,9 +13,12 @@ var dnnlMakers = map[string]maker{
 	npu.Softmax: softmaxMaker, npu.SoftmaxBwd: softmaxMaker, npu.LogSoftmax: softmaxMaker, npu.LogSoftmaxBwd: softmaxMaker,
 }
 
-// makers lists the ways to execute a kind, best first. Package kern has only kernels that beat the library's.
-func (d *Device) makers(kind string) []maker {
-	list := []maker{kernMaker}
+// makers lists the ways to execute an op, best first. Package kern has only kernels that beat the library's. An op that names an algorithm has one way.
+func (d *Device) makers(op npu.Op) []maker {
+	if winogradTiles[op.Attrs.Str(npu.AttrAlgorithm)] != 0 {
+		return []maker{winogradMaker}
+	}
+	kind, list := op.Kind, []maker{kernMaker}
 	m, ok := dnnlMakers[kind]
 	switch {
 	case !ok || d.lib == nil:

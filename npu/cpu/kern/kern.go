@@ -46,6 +46,7 @@ type Call struct {
 	table     *table                           // constants in C, the last argument
 	perThread func(c *Call, threads int) int64 // the workspace, if it depends on the number of threads
 	tiles     int                              // flag of kernels with an AMX form
+	products  int                              // where in v the command's products are
 }
 
 // prepare holds, by kind, the function that makes a Call of a well-formed op, or returns nil if no kernel supports it.
@@ -102,8 +103,9 @@ func (c *Call) Workspace() int64 { return c.workspace }
 
 // Cmd is a Call with its memory, in C.
 type Cmd struct {
-	c     *C.kern_cmd
-	table *table // kept alive
+	c        *C.kern_cmd
+	table    *table // kept alive
+	products int    // where in v they are
 }
 
 // Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that batchnorm and rmsnorm compute
@@ -139,7 +141,7 @@ func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int
 	if c.table != nil {
 		k.p[maxArgs-1] = c.table.mem
 	}
-	cmd := &Cmd{k, c.table}
+	cmd := &Cmd{k, c.table, c.products}
 	runtime.AddCleanup(cmd, func(k *C.kern_cmd) { C.free(unsafe.Pointer(k)) }, k)
 	return cmd, nil
 }

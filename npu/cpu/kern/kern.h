@@ -28,13 +28,14 @@ struct kern_cmd {
 	void *p[KERN_ARGS]; // arguments
 	void *ws;           // workspace
 	int64_t *v;         // arrays of sizes, behind the struct
+	void *stream;       // what kern_exec got
 	char err[KERN_ERR]; // why fn returned non-zero
 };
 
 // kern_run executes the command with nthreads threads (0: see threads) and returns 0, or non-zero with c->err set.
 int kern_run(kern_cmd *c, int nthreads);
 
-// kern_exec is kern_run(self, self->threads) with the signature of a generic command; stream is not used.
+// kern_exec is kern_run(self, self->threads) with the signature of a generic command. The stream is for commands of others that a kernel runs.
 int kern_exec(void *self, void *stream);
 
 // kern_find is the kernel of that name for the instruction set, or null.
@@ -59,7 +60,8 @@ typedef const kern_fn kern_table[KERN_ISAS];
 	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(topk) \
 	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill) \
 	X(embedding) X(embedding_bwd) X(rmsnorm) X(rmsnorm_bwd) X(rope) X(swiglu) X(swiglu_bwd) X(fewrows) \
-	X(lce_labels) X(lce_tile) X(lce_end) X(lce_loss) X(lce_scale) X(lce_dx) X(lce_hits) X(lce_prob)
+	X(lce_labels) X(lce_tile) X(lce_end) X(lce_loss) X(lce_scale) X(lce_dx) X(lce_hits) X(lce_prob) \
+	X(wino_conv) X(wino_conv_bwd_weights)
 
 #define KERN_EXTERN(name) extern kern_table kern_##name;
 KERN_LIST(KERN_EXTERN)

@@ -16,7 +16,7 @@ int kern_run(kern_cmd *c, int nthreads) {
 }
 
 int kern_exec(void *self, void *stream) {
-	(void)stream;
+	((kern_cmd *)self)->stream = stream;
 	return kern_run(self, ((kern_cmd *)self)->threads);
 }
 
