@@ -28,7 +28,7 @@ func winogradCases(random int) []convCase {
 		three(1, 5, 7, 9, 6, same, true, false),
 		three(2, 3, 17, 10, 5, [4]int{0, 0, 0, 0}, false, true),
 		three(3, 33, 20, 5, 11, [4]int{2, 0, 1, 2}, true, true),
-		three(1, 64, 64, 56, 56, same, false, false), // several strips
+		three(1, 64, 48, 56, 44, same, false, false), // several strips
 		three(1, 208, 176, 7, 6, same, true, true),   // blocks, the last one narrow
 		three(2, 144, 209, 13, 7, same, true, false), // in nhwc
 		three(1, 2, 3, 3, 60, [4]int{0, 2, 0, 2}, false, false),
@@ -48,10 +48,11 @@ func winogradCases(random int) []convCase {
 var winogradTolerance = map[string]float64{npu.Winograd4: 5e-5, npu.Winograd2: 5e-6}
 
 func TestWinograd(t *testing.T) {
-	count := 12
+	count := 8
 	if testing.Short() {
-		count = 3
+		count = 2
 	}
+	expected := map[string][][]byte{} // by op: the twin is slow
 	eachDevice(t, func(t *testing.T, d *Device) {
 		g := newRig(t, d)
 		worst := map[string]float64{}
@@ -62,7 +63,11 @@ func TestWinograd(t *testing.T) {
 				for _, desc := range op.In {
 					in = append(in, tensor(desc, normal(r)))
 				}
-				exp := want(t, op, in)
+				key := fmt.Sprint(i, op)
+				if expected[key] == nil {
+					expected[key] = want(t, op, in)
+				}
+				exp := expected[key]
 				for _, name := range []string{npu.Winograd4, npu.Winograd2} {
 					k, got := g.run(op.WithAlgorithm(name), in, nil)
 					if !strings.HasPrefix(k.Impl(), "c:wino_") {
