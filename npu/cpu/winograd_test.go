@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
+	"github.com/gotrain/gotrain/npu/nputest"
 )
 
 // three is a 3x3 convolution of stride 1.
@@ -52,46 +54,53 @@ func TestWinograd(t *testing.T) {
 	if testing.Short() {
 		count = 2
 	}
-	expected := map[string][][]byte{} // by op: the twin is slow
+	expected := map[string][][]byte{}
 	eachDevice(t, func(t *testing.T, d *Device) {
 		g := newRig(t, d)
-		worst := map[string]float64{}
+		worst := 0.0
 		for i, c := range winogradCases(count) {
 			for _, op := range c.ops(npu.F32) {
-				r := rand.New(rand.NewPCG(uint64(i), 3))
-				var in [][]byte
-				for _, desc := range op.In {
-					in = append(in, tensor(desc, normal(r)))
-				}
-				key := fmt.Sprint(i, op)
-				if expected[key] == nil {
-					expected[key] = want(t, op, in)
-				}
-				exp := expected[key]
-				for _, name := range []string{npu.Winograd4, npu.Winograd2} {
-					k, got := g.run(op.WithAlgorithm(name), in, nil)
-					if !strings.HasPrefix(k.Impl(), "c:wino_") {
-						t.Fatalf("%s is executed by %s", op, k.Impl())
-					}
-					for j, desc := range op.Out {
-						terms := float64(op.In[1].Shape.Elems())
-						if op.Kind == npu.Conv2DBwdWeights {
-							terms /= float64(c.o)
-						} else {
-							terms /= float64(desc.Shape[1])
-						}
-						scale := math.Sqrt(terms)
-						compare(t, fmt.Sprintf("%s by %s, output %d", op.WithAlgorithm(name), k.Impl(), j), desc.With(npu.Plain), got[j], exp[j], winogradTolerance[name], scale)
-						worst[name] = max(worst[name], largest(desc, got[j], exp[j])/scale/winogradTolerance[name])
-					}
-					if t.Failed() {
-						return
-					}
-				}
+				worst = max(worst, checkWinograd(t, g, op, uint64(i), expected))
 			}
 		}
-		t.Logf("largest error, of the bound: %v", worst)
+		t.Logf("largest error: %.2f of the bound", worst)
 	})
+}
+
+// checkWinograd compares both algorithms with package ref and returns the largest error as a part of the bound. expected keeps results of package ref, which
+// is slow, unless it is nil.
+func checkWinograd(t *testing.T, g *rig, op npu.Op, seed uint64, expected map[string][][]byte) (worst float64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 3))
+	var in [][]byte
+	for _, desc := range op.In {
+		in = append(in, tensor(desc, normal(r)))
+	}
+	key := fmt.Sprint(seed, op)
+	exp := expected[key]
+	if exp == nil {
+		if exp = want(t, op, in); expected != nil {
+			expected[key] = exp
+		}
+	}
+	for _, name := range []string{npu.Winograd4, npu.Winograd2} {
+		k, got := g.run(op.WithAlgorithm(name), in, nil)
+		if !strings.HasPrefix(k.Impl(), "c:wino_") {
+			t.Fatalf("%s is executed by %s", op, k.Impl())
+		}
+		for j, desc := range op.Out {
+			terms := float64(op.In[1].Shape.Elems())
+			if op.Kind == npu.Conv2DBwdWeights {
+				terms /= float64(op.In[1].Shape[1])
+			} else {
+				terms /= float64(desc.Shape[1])
+			}
+			what := fmt.Sprintf("%s by %s, output %d", op.WithAlgorithm(name), k.Impl(), j)
+			compare(t, what, desc.With(npu.Plain), got[j], exp[j], winogradTolerance[name], math.Sqrt(terms))
+			worst = max(worst, largest(desc, got[j], exp[j])/math.Sqrt(terms)/winogradTolerance[name])
+		}
+	}
+	return worst
 }
 
 // largest is the largest difference.
@@ -100,4 +109,113 @@ func largest(d npu.Desc, got, want []byte) (m float64) {
 		m = max(m, math.Abs(get(got, i, d.DType)-get(want, i, d.DType)))
 	}
 	return m
+}
+
+// The suite that all kernels pass: nothing is read that was not written, nothing is written beside the results, and a second run has the same bits. Every case
+// whose gradient is checked there has the same gradient here.
+func TestWinogradSuite(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, kind := range []string{npu.Conv2D, npu.Conv2DBwdData, npu.Conv2DBwdWeights} {
+			var cases []nputest.Case
+			for _, c := range nputest.Generate(kind, npu.F32, 5, 40) {
+				for _, name := range d.Algorithms(c.Op(len(c.Calls) - 1))[1:] {
+					cases = append(cases, c.WithAlgorithm(name), c.WithAlgorithm(name).In(NHWC))
+				}
+			}
+			if len(cases) < 8 {
+				t.Errorf("%s: only %d cases", kind, len(cases))
+			}
+			// The suite's own bound is 64 units in the last place.
+			o := nputest.Options{Bound: func(op npu.Op, _ int) float64 {
+				return winogradTolerance[op.Attrs.Str(npu.AttrAlgorithm)] / (64.0 / (1 << 24))
+			}}
+			results, err := nputest.Check(t.Context(), d, cases, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range results {
+				if r.Status != nputest.Passed {
+					t.Error(r)
+				}
+			}
+		}
+	})
+}
+
+// Every instruction set has its own transforms.
+func TestWinogradISAs(t *testing.T) {
+	for _, isa := range []string{"base", "avx2"} {
+		t.Setenv(kern.EnvISA, isa)
+		d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0]}})
+		g := newRig(t, d)
+		for i, c := range winogradCases(2) {
+			for _, op := range c.ops(npu.F32) {
+				checkWinograd(t, g, op, uint64(i), nil)
+			}
+		}
+	}
+}
+
+// What is not finite in the input is not finite in every result that depends on it; others may become NaN with their tile, but images do not mix.
+func TestWinogradNotFinite(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		g := newRig(t, d)
+		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			for _, op := range three(2, 16, 16, 7, 9, [4]int{1, 1, 1, 1}, false, false).ops(npu.F32) {
+				r := rand.New(rand.NewPCG(5, 5))
+				var in [][]byte
+				for _, desc := range op.In {
+					in = append(in, tensor(desc, normal(r)))
+				}
+				half := int(op.In[0].Shape.Elems()) / 2
+				put(in[0], half+100, npu.F32, bad) // in the second image
+				exp := want(t, op, in)[0]
+				for _, name := range []string{npu.Winograd4, npu.Winograd2} {
+					_, got := g.run(op.WithAlgorithm(name), in, nil)
+					hidden, mixed, n := 0, 0, int(op.Out[0].Shape.Elems())
+					for i := range n {
+						w, v := get(exp, i, npu.F32), get(got[0], i, npu.F32)
+						if notFinite(w) && !notFinite(v) {
+							hidden++
+						}
+						if op.Kind != npu.Conv2DBwdWeights && i < n/2 && notFinite(v) {
+							mixed++
+						}
+					}
+					if hidden+mixed > 0 {
+						t.Errorf("%s by %s with %g: %d results hide it, %d of another image have it", op.Kind, name, bad, hidden, mixed)
+					}
+				}
+			}
+		}
+	})
+}
+
+func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+
+// An algorithm that an op does not have is refused, not replaced.
+func TestWinogradRefused(t *testing.T) {
+	d := open(t, npu.Options{Extra: map[string]string{"onednn": libraries(t)[0]}})
+	c := three(2, 16, 16, 8, 8, [4]int{1, 1, 1, 1}, false, false)
+	strided, grouped, wide := c, c, c
+	strided.stride, grouped.groups, wide.kh = [2]int{2, 2}, 2, 5
+	for _, c := range []convCase{strided, grouped, wide} {
+		for _, op := range c.ops(npu.F32) {
+			if list := d.Algorithms(op); len(list) != 1 {
+				t.Errorf("%s has %q", op, list)
+			}
+			if _, err := d.Choose(op.WithAlgorithm(npu.Winograd4)); err == nil || !strings.Contains(err.Error(), "hint:") {
+				t.Errorf("%s: %v", op, err)
+			}
+		}
+	}
+	for _, op := range append(c.ops(npu.BF16), c.ops(npu.F32)[0].WithAlgorithm("fft")) {
+		if _, err := d.Compile(allPlain(op.WithAlgorithm("fft"))); err == nil || !strings.Contains(err.Error(), "fft") {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	off := open(t, npu.Options{Extra: map[string]string{"onednn": "off"}})
+	if list := off.Algorithms(c.ops(npu.F32)[0]); len(list) != 1 {
+		t.Errorf("without the library there is %q", list)
+	}
 }

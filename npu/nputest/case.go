@@ -54,6 +54,15 @@ func (c Case) Op(i int) npu.Op {
 	return op
 }
 
+// WithAlgorithm returns the case with an algorithm for its last call: see npu.AttrAlgorithm.
+func (c Case) WithAlgorithm(name string) Case {
+	c.Name += " by " + name
+	c.Calls = append([]Call{}, c.Calls...)
+	last := &c.Calls[len(c.Calls)-1]
+	last.Attrs = npu.Op{Attrs: last.Attrs}.WithAlgorithm(name).Attrs
+	return c
+}
+
 // In returns the case with activations [N C H W] that come in the layout where the device may choose.
 func (c Case) In(l npu.Layout) Case {
 	c.Name += " in " + string(l)

@@ -70,6 +70,8 @@ func (s *suite) convs() []conv {
 		{3, 20, 7, 9, 33, 1, window{[2]int{1, 1}, [2]int{1, 3}, [2]int{1, 1}, [4]int{}}, false, false},
 		{1, 48, 5, 6, 40, 1, window{[2]int{3, 2}, [2]int{2, 1}, [2]int{1, 2}, [4]int{1, 0, 2, 1}}, false, false},
 		{1, 1, 1, 1, 1, 1, slide(1, 1, 0), true, true},
+		{2, 32, 9, 7, 48, 1, slide(3, 1, 1), true, true}, // tiles of 2x2 and 4x4 results stick out
+		{1, 17, 4, 9, 11, 1, window{[2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1}, [4]int{0, 2, 1, 0}}, true, false},
 		{2, 3, 1, 5, 2, 1, slide(3, 1, 1), false, false}, // most of the kernel lies in the padding
 		{1, 2, 4, 4, 2, 2, slide(4, 1, 0), true, false},  // one output
 	}
