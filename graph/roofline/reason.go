@@ -23,8 +23,6 @@ func reason(g *Group, l npu.Limits) string {
 		each = g.Took / time.Duration(g.Count)
 	}
 	switch {
-	case has("go:") || has("dnnl:ref"):
-		return "plain loops: there is no fast kernel for this op on this processor"
 	case ratio > 1 && g.By == Memory:
 		return "faster than memory: a part of it was in a cache from the kernel before"
 	case ratio >= near:
@@ -33,6 +31,8 @@ func reason(g *Group, l npu.Limits) string {
 		return fmt.Sprintf("short: a launch takes %v, of which starting %d threads %v", short(each), l.Threads, short(l.Region))
 	case each > 0 && each < 2*time.Microsecond:
 		return "short: hardly more than the call"
+	case has("go:") || has("dnnl:ref"):
+		return "plain loops: there is no fast kernel for this op on this processor"
 	case has("wino"):
 		return "Winograd: a quarter of the products that are counted, and transforms, which wait for memory"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gotrain/gotrain/graph/models/llama"
@@ -131,7 +132,7 @@ func (g *Generator) read(ctx context.Context, prompts [][]int32, texts []*text) 
 		}
 		for i, end := range ends {
 			if end {
-				copy(g.logits(i), p.logits(i, g.config.Vocab))
+				g.newest[i] = slices.Clone(p.logits(i, g.config.Vocab)) // longer prompts overwrite them
 			}
 		}
 		at += p.width
@@ -145,7 +146,7 @@ func (g *Generator) choose(texts []*text, emit func(int, int32), st *Stats) erro
 		if t.done {
 			continue
 		}
-		id, err := t.pick(g.logits(i))
+		id, err := t.pick(g.newest[i])
 		if err != nil {
 			return fmt.Errorf("%w (text %d, after %d tokens)", err, i, t.length)
 		}
@@ -182,7 +183,7 @@ func (g *Generator) write(ctx context.Context, texts []*text) error {
 	}
 	for i, t := range texts {
 		if !t.done {
-			copy(g.logits(i), p.logits(i, g.config.Vocab))
+			g.newest[i] = p.logits(i, g.config.Vocab)
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ type Generator struct {
 	stream       npu.Stream
 	prompt, step *program
 	bufs         []npu.Buffer
-	newest       []float32 // logits [Texts V]
+	newest       [][]float32 // logits [V] by text, in memory of the program that made them until it runs again
 }
 
 // New reads the weights and prepares the programs. The caller must close the Generator; w is no longer needed after New returns.
@@ -55,7 +55,7 @@ func New(w Weights, c llama.Config, o Options) (*Generator, error) {
 	if o.Compute == npu.Invalid {
 		o.Compute = npu.F32
 	}
-	g := &Generator{config: c, opt: o, newest: make([]float32, o.Texts*c.Vocab)}
+	g := &Generator{config: c, opt: o, newest: make([][]float32, o.Texts)}
 	if err := g.open(w); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -167,10 +167,6 @@ func (g *Generator) WeightBytes() int64 {
 
 // Info describes the device.
 func (g *Generator) Info() npu.Info { return g.dev.Info() }
-
-func (g *Generator) logits(text int) []float32 {
-	return g.newest[text*g.config.Vocab:][:g.config.Vocab]
-}
 
 // Close releases everything. Close is idempotent.
 func (g *Generator) Close() error {

@@ -19,7 +19,8 @@ type program struct {
 	inTokens, inPos, end npu.Ptr
 	out                  npu.Ptr
 	host                 []float32 // logits [texts V]
-	// All four slices are page-locked.
+	copied               bool      // host is a copy of them: the host cannot access device memory
+	// All slices are page-locked, or memory of a device that the host can access.
 }
 
 func (g *Generator) compile(width int, layouts map[string]npu.Layout) (*program, error) {
@@ -40,9 +41,13 @@ func (g *Generator) compile(width int, layouts map[string]npu.Layout) (*program,
 			return nil, errors.Join(err, prog.Close())
 		}
 	}
+	if !g.dev.Info().Separate { // the host reads the logits where they are, see bind
+		return p, nil
+	}
 	if p.host, err = hostOf[float32](g, n*g.config.Vocab); err != nil {
 		return nil, errors.Join(err, prog.Close())
 	}
+	p.copied = true
 	return p, nil
 }
 
@@ -68,6 +73,10 @@ func (p *program) bind(mem graph.Memory) error {
 		return fmt.Errorf("generate: the logits are %v, want f32", d)
 	}
 	p.out = at
+	if !p.copied {
+		mem := at.Buf.Host()[at.Off:]
+		p.host = unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(mem))), d.Shape.Elems())
+	}
 	return nil
 }
 
@@ -105,8 +114,10 @@ func (g *Generator) forward(ctx context.Context, p *program) error {
 	if err := p.prog.Run(g.stream, false, nil); err != nil {
 		return err
 	}
-	if err := g.stream.CopyOut(bytesOf(p.host), p.out); err != nil {
-		return err
+	if p.copied {
+		if err := g.stream.CopyOut(bytesOf(p.host), p.out); err != nil {
+			return err
+		}
 	}
 	return g.stream.Sync(context.WithoutCancel(ctx))
 }

@@ -54,13 +54,12 @@ func newSampler(s Sampling, text int) *sampler {
 
 // pick chooses a token. Among equal logits, the lowest id wins. It fails if a logit is NaN.
 func (s *sampler) pick(logits []float32) (int32, error) {
-	best, top := -1, math.Inf(-1)
+	best, top := -1, float32(math.Inf(-1))
 	for i, v := range logits {
-		if v != v {
+		if v > top {
+			best, top = i, v
+		} else if v != v {
 			return 0, fmt.Errorf("generate: the logit of token %d is not a number\nhint: check that the weights are undamaged and fit the model", i)
-		}
-		if float64(v) > top {
-			best, top = i, float64(v)
 		}
 	}
 	if best < 0 {
@@ -69,7 +68,7 @@ func (s *sampler) pick(logits []float32) (int32, error) {
 	if s.Temperature == 0 || s.TopK == 1 {
 		return int32(best), nil
 	}
-	s.weigh(logits, top)
+	s.weigh(logits, float64(top))
 	u := s.r.Float64() * s.narrow()
 	for _, c := range s.some {
 		if u -= c.p; u < 0 {
