@@ -140,6 +140,8 @@ type profiler struct {
 	sum      float64 // of the kernels of the best step
 	took     []float64
 	part     []float64 // of a step that its kernels take
+	from     usage     // when the step began
+	others   []float64 // part of the processors that others had in a step
 }
 
 // Ready allocates memory for the limits.
@@ -169,15 +171,17 @@ func (p *profiler) measureOne(ctx context.Context) error {
 func (p *profiler) Before(ctx context.Context) error {
 	l, ok := p.dev.(limited)
 	if !ok {
+		p.from = usedNow()
 		return nil
 	}
 	now, err := l.Limits(ctx, p.stream, npu.Ptr{Buf: p.mem}, p.info.Threads)
-	p.all = p.all.Best(now)
+	p.all, p.from = p.all.Best(now), usedNow()
 	return err
 }
 
 // Step keeps the kernels of the fastest step. After the last one the limits are measured once more.
 func (p *profiler) Step(s train.Profiled) error {
+	p.others = append(p.others, others(p.from, usedNow()))
 	var sum float64
 	for _, k := range s.Kernels {
 		sum += k.Dur.Seconds()
@@ -218,6 +222,7 @@ type stepReport struct {
 	Steps      int     `json:"steps"`   // measured
 	Step       float64 `json:"step_seconds"`
 	Part       float64 `json:"kernels_part"` // of a step that its kernels take; median
+	Others     float64 `json:"others_part"`  // of all processors, used by other programs and ranks during steps; median
 	// One has the limits of one thread, Limits those of all threads of a rank.
 	One    npu.Limits `json:"limits_of_one_thread"`
 	Limits npu.Limits `json:"limits"`
@@ -239,6 +244,6 @@ func (p *profiler) report(r *recipes.Recipe, id launch.Identity) *stepReport {
 		Version: train.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Processor: processorName(), Processors: runtime.NumCPU(),
 		Device: p.info.Name + " (" + p.info.Detail + ")", MaxISA: maxISA(), MemoryMiB: p.info.Memory >> 20, Recipe: r.Run.Name, DType: r.Train.DType,
 		Batch: r.Train.Batch, Accumulate: r.Train.Accumulate, Ranks: max(1, id.World), Threads: p.info.Threads,
-		Steps: p.steps, Step: telemetry.Median(p.took), Part: telemetry.Median(p.part), One: p.one, Limits: p.all, Report: roofline.New(p.best, p.all),
+		Steps: p.steps, Step: telemetry.Median(p.took), Part: telemetry.Median(p.part), Others: telemetry.Median(p.others), One: p.one, Limits: p.all, Report: roofline.New(p.best, p.all),
 	}
 }

@@ -83,9 +83,15 @@ func (a *app) printStep(s *stepReport, all bool) error {
 		fmt.Fprintf(&b, "; at their bounds they would take %s ms (%.0f %%)", ms(s.Bound), 100*s.Bound.Seconds()/s.Took.Seconds())
 	}
 	fmt.Fprintf(&b, "\n# median of %s: %s ms, of which kernels %.0f %%\n", amounts(s.Steps, "step"), ms(time.Duration(s.Step*1e9)), 100*s.Part)
+	if s.Others > disturbed && s.Ranks == 1 {
+		fmt.Fprintf(&b, "# disturbed: other programs used %.0f %% of the processors during steps, so kernels are slower than they could be\n", 100*s.Others)
+	}
 	_, err := a.out.Write(b.Bytes())
 	return err
 }
+
+// disturbed is the part of the processors above which other programs are worth a word.
+const disturbed = 0.05
 
 // numbers are the columns that kinds and kernels have in common.
 func numbers(took time.Duration, flop, bytes int64, bound time.Duration, by roofline.Bound) string {

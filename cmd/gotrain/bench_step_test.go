@@ -132,6 +132,26 @@ func TestExceededStep(t *testing.T) {
 	}
 }
 
+// What others used is what the machine used, less this process; a machine that does not tell has none.
+func TestOthers(t *testing.T) {
+	busy, total := busyIn("cpu  10 20 30 400 50 6 7 8 0 0\ncpu0 1 2 3\n")
+	if busy != 810*time.Millisecond || total != 5310*time.Millisecond {
+		t.Errorf("%v of %v", busy, total)
+	}
+	for _, bad := range []string{"", "cpu 1 2", "intr 1 2 3 4 5 6 7 8 9", "cpu a b c d e f g h"} {
+		if busy, total := busyIn(bad); busy != 0 || total != 0 {
+			t.Errorf("%q: %v of %v", bad, busy, total)
+		}
+	}
+	from, to := usage{}, usage{all: 8 * time.Second, total: 10 * time.Second, own: 5 * time.Second}
+	if got := others(from, to); got < 0.299 || got > 0.301 || others(from, usage{}) != 0 {
+		t.Errorf("%g", got)
+	}
+	if u := usedNow(); u.own <= 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
 func TestProcessorName(t *testing.T) {
 	for text, want := range map[string]string{
 		"processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: other\n": "AMD EPYC (family 25, model 17)",
