@@ -244,6 +244,7 @@ func (p *profiler) report(r *recipes.Recipe, id launch.Identity) *stepReport {
 		Version: train.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Processor: processorName(), Processors: runtime.NumCPU(),
 		Device: p.info.Name + " (" + p.info.Detail + ")", MaxISA: maxISA(), MemoryMiB: p.info.Memory >> 20, Recipe: r.Run.Name, DType: r.Train.DType,
 		Batch: r.Train.Batch, Accumulate: r.Train.Accumulate, Ranks: max(1, id.World), Threads: p.info.Threads,
-		Steps: p.steps, Step: telemetry.Median(p.took), Part: telemetry.Median(p.part), Others: telemetry.Median(p.others), One: p.one, Limits: p.all, Report: roofline.New(p.best, p.all),
+		Steps: p.steps, Step: telemetry.Median(p.took), Part: telemetry.Median(p.part),
+		Others: telemetry.Median(p.others), One: p.one, Limits: p.all, Report: roofline.New(p.best, p.all),
 	}
 }
