@@ -17,8 +17,9 @@ import (
 )
 
 // What does it cost in accuracy that gradients travel as 16 or 8 bits? -what codec trains bundled models to a held-out loss with each codec and seed, on
-// two ranks, where the size of buckets cannot change a sum: the spread to compare with is that of seeds. Finished runs are kept in a file, so the same
-// command continues after an interruption, within a run too.
+// two ranks. float32 also runs with learning rates that are 0.01 % higher and lower, which changes nothing but chance: what rounding does to a run shows
+// against that spread. (Sizes of buckets do not change the sums of two ranks at all.) Finished runs are kept in a file, so the same command continues after
+// an interruption, within a run too.
 
 // trained is the result of a run.
 type trained struct {
@@ -39,19 +40,25 @@ func (a trained) same(b trained) bool {
 // codecs are the contestants and their settings.
 var codecs = []struct {
 	name string
+	lr   float64 // times that of the recipe
 	set  []string
 }{
-	{"none", nil},
-	{"f16", []string{"comm.compress=f16"}},
-	{"bf16", []string{"comm.compress=bf16"}},
-	{"int8", []string{"comm.compress=int8"}},
-	{"int8, no error feedback", []string{"comm.compress=int8", "comm.compress_error_feedback=false"}},
+	{"none", 1, nil},
+	{"none, learning rate + 0.01 %", 1.0001, nil},
+	{"none, learning rate - 0.01 %", 0.9999, nil},
+	{"f16", 1, []string{"comm.compress=f16"}},
+	{"bf16", 1, []string{"comm.compress=bf16"}},
+	{"int8", 1, []string{"comm.compress=int8"}},
+	{"int8, no error feedback", 1, []string{"comm.compress=int8", "comm.compress_error_feedback=false"}},
 }
 
 // codecRecipes are the models, and what makes them run for a number of steps.
-var codecRecipes = map[string][]string{
-	"llama-tiny": {"eval.every_steps=0"},
-	"quickstart": {"run.epochs=0", "eval.every_epochs=0", "schedule.warmup_epochs=0", "schedule.warmup_steps=50"},
+var codecRecipes = map[string]struct {
+	lr  float64
+	set []string
+}{
+	"llama-tiny": {2e-3, []string{"eval.every_steps=0"}},
+	"quickstart": {0.1, []string{"run.epochs=0", "eval.every_epochs=0", "schedule.warmup_epochs=0", "schedule.warmup_steps=50"}},
 }
 
 // codec is -what codec.
@@ -65,7 +72,7 @@ func (h *harness) codec() error {
 		return err
 	}
 	for _, recipe := range strings.Split(h.o.codecRecipes, ",") {
-		if codecRecipes[recipe] == nil {
+		if _, ok := codecRecipes[recipe]; !ok {
 			return fmt.Errorf("-codec-recipes %q: only llama-tiny and quickstart", recipe)
 		}
 		for seed := 1; seed <= h.o.codecSeeds; seed++ {
@@ -75,7 +82,7 @@ func (h *harness) codec() error {
 					continue
 				}
 				fmt.Fprintf(h.progress, "%s, %s, seed %d, %d steps\n", recipe, row.Codec, seed, row.Steps)
-				if err := h.train(bin, &row, codecs[i].set); err != nil {
+				if err := h.train(bin, &row, codecs[i].lr, codecs[i].set); err != nil {
 					return err
 				}
 				done = append(done, row)
@@ -90,12 +97,14 @@ func (h *harness) codec() error {
 }
 
 // train does one run, or the rest of one.
-func (h *harness) train(bin string, row *trained, set []string) error {
-	name := strings.NewReplacer(" ", "-", ",", "").Replace(fmt.Sprintf("%s-%s-%d-%d", row.Recipe, row.Codec, row.Seed, row.Steps))
+func (h *harness) train(bin string, row *trained, lr float64, set []string) error {
+	recipe := codecRecipes[row.Recipe]
+	name := strings.NewReplacer(" ", "-", ",", "", "%", "percent").Replace(fmt.Sprintf("%s-%s-%d-%d", row.Recipe, row.Codec, row.Seed, row.Steps))
 	dir := filepath.Join(strings.TrimSuffix(h.o.codecFile, ".json")+"-runs", name)
 	args := []string{"run", row.Recipe, "--ranks", strconv.Itoa(row.Ranks)}
-	for _, s := range slices.Concat(codecRecipes[row.Recipe], []string{"run.output_dir=" + dir, "run.steps=" + strconv.Itoa(row.Steps),
-		"run.seed=" + strconv.Itoa(row.Seed), "checkpoint.every_steps=250", "log.every_steps=100"}, set) {
+	for _, s := range slices.Concat(recipe.set, []string{"run.output_dir=" + dir, "run.steps=" + strconv.Itoa(row.Steps),
+		"run.seed=" + strconv.Itoa(row.Seed), "optim.lr=" + strconv.FormatFloat(recipe.lr*lr, 'g', -1, 64), "checkpoint.every_steps=250",
+		"log.every_steps=100"}, set) {
 		args = append(args, "--set", s)
 	}
 	if row.Steps < 1000 && !strings.HasPrefix(row.Codec, "none") { // a trial: most of its steps are compressed all the same
@@ -178,61 +187,67 @@ func (h *harness) printTrained(recipe string, rows []trained) {
 	printTrained(h.out, rows)
 }
 
-// printTrained prints a row for each codec: the loss of each seed, the mean, and the mean of its differences from float32 with the same seed, with the standard
-// error of that mean.
+// printTrained prints a row for each codec: the loss of each seed, the mean, and the mean difference from float32 with the same seed, with its standard
+// error: a difference of less than twice that is chance.
 func printTrained(out io.Writer, rows []trained) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	plain := map[int]float64{} // float32, by seed
-	var losses []float64
+	base := map[int][]float64{} // float32, by seed
 	for _, r := range rows {
-		if r.Codec == "none" {
-			plain[r.Seed] = r.Loss
-			losses = append(losses, r.Loss)
+		if strings.HasPrefix(r.Codec, "none") {
+			base[r.Seed] = append(base[r.Seed], r.Loss)
 		}
 	}
 	for _, c := range codecs {
-		var all, beside []float64
 		var each []string
+		var loss, less []float64
 		var last trained
 		for _, r := range rows {
 			if r.Codec != c.name {
 				continue
 			}
-			all, each, last = append(all, r.Loss), append(each, fmt.Sprintf("%.4f", r.Loss)), r
-			if base, ok := plain[r.Seed]; ok {
-				beside = append(beside, r.Loss-base)
+			each, loss, last = append(each, fmt.Sprintf("%.4f", r.Loss)), append(loss, r.Loss), r
+			if b := base[r.Seed]; len(b) > 0 && !strings.HasPrefix(c.name, "none") {
+				m, _ := moments(b)
+				less = append(less, r.Loss-m)
 			}
 		}
-		if len(all) == 0 {
+		if len(each) == 0 {
 			continue
 		}
-		m, _ := meanError(all)
-		d, e := meanError(beside)
-		also := ""
-		if e, ok := last.More["compress_error"]; ok {
-			also = fmt.Sprintf("\t%.2f times smaller\t%.2f %% of the last gradient lost", last.More["compress_ratio"], 100*e)
+		m, _ := moments(loss)
+		also := "\t"
+		if d, dev := moments(less); len(less) > 0 {
+			also = fmt.Sprintf("%+.4f\t", d)
+			if len(less) > 1 {
+				also = fmt.Sprintf("%+.4f ± %.4f\t", d, dev/math.Sqrt(float64(len(less))))
+			}
 		}
-		fmt.Fprintf(w, "  %s\t%s\tmean %.4f\t%+.4f ± %.4f%s\t\n", c.name, strings.Join(each, " "), m, d, e, also)
+		if e, ok := last.More["compress_error"]; ok {
+			also += fmt.Sprintf("%.2f times smaller\t%.2f %% of the last gradient lost", last.More["compress_ratio"], 100*e)
+		}
+		fmt.Fprintf(w, "  %s\t%s\tmean %.4f\t%s\t\n", c.name, strings.Join(each, " "), m, also)
 	}
 	w.Flush()
-	_, e := meanError(losses)
-	fmt.Fprintf(out, "  ± is the standard error of the mean difference; seeds of float32 deviate by %.4f\n", e*math.Sqrt(float64(len(losses))))
+	squares, free := 0.0, 0.0
+	for _, b := range base {
+		_, dev := moments(b)
+		squares, free = squares+dev*dev*float64(len(b)-1), free+float64(len(b)-1)
+	}
+	if free > 0 {
+		fmt.Fprintf(out, "  float32 with learning rates 0.01 %% apart: a standard deviation of %.4f for one seed\n", math.Sqrt(squares/free))
+	}
 }
 
-// meanError returns the mean and its standard error; 0 for fewer than two values.
-func meanError(v []float64) (mean, err float64) {
-	if len(v) == 0 {
-		return math.NaN(), 0
-	}
+// moments are the mean and the standard deviation, 0 of fewer than two.
+func moments(v []float64) (mean, dev float64) {
 	for _, x := range v {
 		mean += x / float64(len(v))
 	}
 	if len(v) < 2 {
 		return mean, 0
 	}
-	sum := 0.0
 	for _, x := range v {
-		sum += (x - mean) * (x - mean)
+		dev += (x - mean) * (x - mean) / float64(len(v)-1)
 	}
-	return mean, math.Sqrt(sum / float64(len(v)-1) / float64(len(v)))
+	return mean, math.Sqrt(dev)
 }

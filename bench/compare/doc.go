@@ -30,7 +30,12 @@
 // network namespaces behind a bridge (-net veth), and there with a limit on what each may send (-net 1gbit). The best of the rounds counts, and the ratio is
 // printed for each size; with a limit also the part of the wire's bound. The namespaces are made by bench/namespaces.sh and removed at the end; only root can.
 //
+// Another table has the same with each codec of gradients, from 256 KiB to 16 MiB, and how many times faster than float32 that is; "net-codec" prints it
+// alone.
+//
 //	go run ./bench/compare -what net -net lo,veth,10gbit,1gbit -world 2,4 -mark-tcp './mark_tcp -c cubic'
+//
+// The speed of the codecs alone ("encode") is that of a benchmark of package ddp/comm/reduce, with AVX-512 and with AVX2, beside a bare program.
 //
 // A contestant that is not installed costs a sentence, not the run. Flags and variables say where they are; see README.md one folder up:
 //
@@ -40,6 +45,7 @@
 //	BENCH_JAX           Python with jax; without it JAX does not take part
 //	BENCH_MARK          the bare ResNet-50: BENCH_MARK BATCH f32|bf16 STEPS prints "… N img/s (best N), step N ms, …"
 //	BENCH_MARK_LLAMA    the bare Llama: BENCH_MARK_LLAMA SHAPE BATCH f32|bf16 STEPS prints "… N tok/s (best N), step N ms, …"
-//	BENCH_MARK_TCP      the bare all-reduce over TCP: BENCH_MARK_TCP -w RANKS -a auto -h BYTES [-x BYTES] [-N NAMESPACES -A ADDRESSES] prints JSON lines
+//	BENCH_MARK_TCP      the bare all-reduce over TCP: BENCH_MARK_TCP -w RANKS -a auto|int8 -h BYTES [-x BYTES] [-N NAMESPACES -A ADDRESSES] prints JSON lines
+//	BENCH_MARK_CODEC    bare codecs: prints "128 KiB of f32", and below it lines "NAME 12.3 GB/s of f32" with the names of BenchmarkCodec
 //	BENCH_FLOOR         prints lines "shm allreduce P=N BYTES B TIME us …": the memory floor of an all-reduce
 package main

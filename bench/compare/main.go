@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(progress)
-	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, hosts, llama, generate, codec")
+	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode")
 	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
 	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; generate takes the threads; the all-reduce takes 2 and 4 ranks")
 	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")
@@ -116,7 +116,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		case "allreduce":
 			err = h.allreduce([]int{2, 4})
 		case "net":
-			err = h.net()
+			err = h.net(false)
+		case "net-codec":
+			err = h.net(true)
 		case "hosts":
 			err = h.hosts()
 		case "llama":
@@ -125,8 +127,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			err = h.generate()
 		case "codec":
 			err = h.codec()
+		case "encode":
+			err = h.encode()
 		default:
-			err = fmt.Errorf("-what %q: only step, allreduce, net, hosts, llama, generate and codec can be measured", what)
+			err = fmt.Errorf("-what %q: only step, allreduce, net, net-codec, hosts, llama, generate, codec and encode can be measured", what)
 		}
 		if err != nil {
 			return err

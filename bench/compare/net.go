@@ -67,8 +67,8 @@ type tcp struct {
 	ports  int // used so far
 }
 
-// net compares all-reduces over TCP: on the loopback interface, and between network namespaces.
-func (h *harness) net() error {
+// net compares all-reduces over TCP: on the loopback interface, and between network namespaces; with codecs and without, or the former only.
+func (h *harness) net(codecsOnly bool) error {
 	nets, err := networks(h.o.nets)
 	if err != nil {
 		return err
@@ -80,16 +80,13 @@ func (h *harness) net() error {
 	if slices.Min(t.worlds) < 2 || slices.Max(t.worlds) > 16 {
 		return errors.New("-world: 2 to 16 ranks")
 	}
-	var field []tcpReducer
-	for _, r := range []tcpReducer{t.gotrain(), t.mark(), t.gloo(), t.openmpi()} {
-		if r.missing != "" {
-			fmt.Fprintf(h.out, "%s does not take part: %s\n", r.name, r.missing)
-			continue
+	races := []func(n network, world int) error{t.raceCodecs}
+	if !codecsOnly {
+		field, err := t.field()
+		if err != nil {
+			return err
 		}
-		field = append(field, r)
-	}
-	if len(field) == 0 {
-		return errors.New("no contestant can run")
+		races = append(races, func(n network, world int) error { return t.race(n, world, field) })
 	}
 	up := false
 	defer func() {
@@ -115,12 +112,29 @@ func (h *harness) net() error {
 			}
 		}
 		for _, world := range t.worlds {
-			if err := t.race(n, world, field); err != nil {
-				return err
+			for _, race := range races {
+				if err := race(n, world); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// field has the contestants that can run.
+func (t *tcp) field() (field []tcpReducer, err error) {
+	for _, r := range []tcpReducer{t.gotrain(), t.mark("auto"), t.gloo(), t.openmpi()} {
+		if r.missing != "" {
+			fmt.Fprintf(t.out, "%s does not take part: %s\n", r.name, r.missing)
+			continue
+		}
+		field = append(field, r)
+	}
+	if len(field) == 0 {
+		return nil, errors.New("no contestant can run")
+	}
+	return field, nil
 }
 
 // namespaces runs bench/namespaces.sh.
@@ -135,6 +149,15 @@ func (t *tcp) namespaces(ctx context.Context, what string, more ...string) error
 
 // race lets all contestants run in turn, several times, and prints the best of each.
 func (t *tcp) race(n network, world int, field []tcpReducer) error {
+	best, err := t.inTurn(n, world, field)
+	if err == nil {
+		printNet(t.out, n, world, t.o.rounds, field, best)
+	}
+	return err
+}
+
+// inTurn lets contestants run in turn, several times, and returns the best time of each by size.
+func (t *tcp) inTurn(n network, world int, field []tcpReducer) (map[string]map[int]float64, error) {
 	best, others := map[string]map[int]float64{}, 0.0
 	for round := range t.o.rounds {
 		for _, r := range field {
@@ -142,7 +165,7 @@ func (t *tcp) race(n network, world int, field []tcpReducer) error {
 			got, how, err := r.run(ctx, n, world)
 			cancel()
 			if t.ctx.Err() != nil {
-				return t.ctx.Err()
+				return nil, t.ctx.Err()
 			}
 			if err != nil {
 				fmt.Fprintf(t.out, "%s on %s, %d ranks, round %d failed: %v\n", r.name, n.name, world, round+1, err)
@@ -153,11 +176,10 @@ func (t *tcp) race(n network, world int, field []tcpReducer) error {
 			keepBest(best, r.name, got)
 		}
 	}
-	printNet(t.out, n, world, t.o.rounds, field, best)
 	if others > t.o.disturbed {
 		fmt.Fprintf(t.out, "others used up to %.0f %% of the machine meanwhile: measure again on an idle one\n", others)
 	}
-	return nil
+	return best, nil
 }
 
 // keepBest keeps the shortest time of each size.

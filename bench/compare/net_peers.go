@@ -14,11 +14,11 @@ import (
 	"sync"
 )
 
-// gotrain over TCP, by gotrain bench. Between namespaces its ranks start as under torchrun, one a host.
-func (t *tcp) gotrain() tcpReducer {
+// gotrain over TCP, by gotrain bench, with more options. Between namespaces its ranks start as under torchrun, one a host.
+func (t *tcp) gotrain(more ...string) tcpReducer {
 	bin, missing := t.build("gotrain", "./cmd/gotrain")
 	return tcpReducer{name: "gotrain", missing: missing, run: func(ctx context.Context, n network, world int) (map[int]float64, ran, error) {
-		args := []string{bin, "bench", "allreduce", "--json", "--transport", "tcp", "--max", strconv.Itoa(t.maxBytes(n))}
+		args := append([]string{bin, "bench", "allreduce", "--json", "--transport", "tcp", "--max", strconv.Itoa(t.maxBytes(n))}, more...)
 		if !n.namespaced() && world <= cpus() {
 			r, err := execute(ctx, nil, args[0], append(args[1:], "--ranks", strconv.Itoa(world))...) // which binds them itself
 			return linesWith(r, err)
@@ -38,8 +38,8 @@ func (t *tcp) gotrain() tcpReducer {
 	}}
 }
 
-// mark is a bare program over plain sockets: $BENCH_MARK_TCP -w RANKS -a auto -h BYTES [-x BYTES] [-N NAMESPACES -A ADDRESSES] prints JSON lines.
-func (t *tcp) mark() tcpReducer {
+// mark is a bare program over plain sockets: $BENCH_MARK_TCP -w RANKS -a auto|int8 -h BYTES [-x BYTES] [-N NAMESPACES -A ADDRESSES] prints JSON lines.
+func (t *tcp) mark(algorithm string) tcpReducer {
 	command := strings.Fields(t.o.markTCP)
 	if len(command) == 0 {
 		command = strings.Fields(os.Getenv("BENCH_MARK_TCP"))
@@ -54,7 +54,7 @@ func (t *tcp) mark() tcpReducer {
 		return r
 	}
 	r.run = func(ctx context.Context, n network, world int) (map[int]float64, ran, error) {
-		args := append(command[1:len(command):len(command)], "-w", strconv.Itoa(world), "-a", "auto", "-h", strconv.Itoa(t.maxBytes(n)))
+		args := append(command[1:len(command):len(command)], "-w", strconv.Itoa(world), "-a", algorithm, "-h", strconv.Itoa(t.maxBytes(n)))
 		if world > cpus() {
 			args = append(args, "-x", "131072") // its better crossover where a step costs a context switch
 		}

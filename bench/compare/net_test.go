@@ -60,6 +60,19 @@ func TestPrintNet(t *testing.T) {
 	}
 }
 
+// Codecs are compared with float32 of the same program.
+func TestPrintCodecs(t *testing.T) {
+	const n = 1 << 20
+	best := map[string]map[int]float64{"none": {n: 8800, 4 << 20: 35000}, "f16": {n: 4400}, "int8": {n: 2200}, "mark": {n: 8000}, "mark int8": {n: 2000}}
+	var out bytes.Buffer
+	printCodecs(&out, network{name: "1gbit"}, 2, 3, best)
+	for _, want := range []string{"1 MiB 8800 4400 2.00 - - 2200 4.00 2000 4.00 1.10", "4 MiB 35000 - - - - - - - - -"} {
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, want) {
+			t.Errorf("no row %q in\n%s", want, out.String())
+		}
+	}
+}
+
 // One that fails ends the others at once, and is the one that is named.
 func TestTogether(t *testing.T) {
 	begin := time.Now()

@@ -39,31 +39,61 @@ static inline __attribute__((always_inline)) void NAME(round)(
 	}
 }
 
-// Sizes of steps are found for several blocks before the values are rounded, so that the divisions of one wait for nothing.
-#define KEEP 1024
-#define AHEAD 16
+// Sizes of steps are found for several blocks before the values are rounded: together, and the divisions of one group wait for nothing.
+#define AHEAD 8
+#define KEEP 2048 // values of a group, at most
+
+typedef float NAME(vf) __attribute__((vector_size(AHEAD * 4)));
+typedef int32_t NAME(vi) __attribute__((vector_size(AHEAD * 4)));
+typedef uint32_t NAME(vu) __attribute__((vector_size(AHEAD * 4)));
+
+typedef struct {
+	NAME(vi) size, inv, residual; // the bits of what step has, by block
+	NAME(vf) fine;
+} NAME(group_steps);
+
+// together is steps for a group, without branches: positive floats compare as their bits do.
+static inline __attribute__((always_inline)) void NAME(together)(NAME(group_steps) *s, const NAME(vi) *of, const int feedback, float back) {
+	NAME(vi) most = *of;
+	NAME(vf) m = (NAME(vf))most, size = m / 127.0f, inv = 127.0f / m;
+	NAME(vi) bad = most >= 0x7f800000, good = (most >= 0x0d800000) & ~bad; // 0x1p-100f
+	s->size = ((NAME(vi))size & good) | (0x7fc00000 & bad);
+	s->inv = (NAME(vi))inv & good;
+	if (!feedback)
+		return;
+	NAME(vi) p = (NAME(vi))((NAME(vu))(size * back) + 0x7fffff) & ~0x7fffff, low = p < 0x0a000000; // 0x1p-107f
+	p = (p & ~low) | (0x0a000000 & low);
+	NAME(vi) high = p > 0x7e800000; // 0x1p126f
+	p = (p & ~high) | (0x7e800000 & high);
+	NAME(vf) residual = (NAME(vf))p * 0x1p-15f;
+	s->residual = (NAME(vi))residual & good;
+	s->fine = (NAME(vf))(0x7f000000 - (NAME(vi))residual) * back;
+}
 
 static inline __attribute__((always_inline)) int NAME(group)(const int feedback, size_t n, size_t block, float *y, int8_t *q, float *scale,
 	const float *x, const int16_t *old, const float *oldscale, int16_t *neu, float *newscale, float unit) {
-	step s[AHEAD];
-	float back = 1.0f / unit;
+	NAME(group_steps) s;
+	NAME(vi) most = {0}, lane = {0, 1, 2, 3, 4, 5, 6, 7};
 	int finite = 1;
 	size_t blocks = n / block;
 	for (size_t b = 0; b < blocks; b++) {
 		size_t at = b * block;
 		V f = set1(feedback ? oldscale[b] * unit : 0);
-		s[b] = steps(NAME(most)(feedback, block, y ? y + at : 0, x + at, feedback ? old + at : 0, f), feedback, back);
+		int32_t m = NAME(most)(feedback, block, y ? y + at : 0, x + at, feedback ? old + at : 0, f);
+		most |= (lane == (int32_t)b) & m; // by way of memory it would wait for all earlier stores
 	}
+	NAME(together)(&s, &most, feedback, 1.0f / unit);
 	for (size_t b = 0; b < blocks; b++) {
 		size_t at = b * block;
 		V f = set1(feedback ? oldscale[b] * unit : 0);
-		scale[b] = s[b].size;
+		step one = {float_of(s.size[b]), float_of(s.inv[b]), 0, feedback ? s.fine[b] : 0};
+		scale[b] = one.size;
 		if (feedback)
-			newscale[b] = s[b].residual;
-		if (s[b].inv)
-			NAME(round)(feedback, block, q + at, y ? y + at : 0, x + at, feedback ? old + at : 0, f, feedback ? neu + at : 0, s[b]);
+			newscale[b] = float_of(s.residual[b]);
+		if (one.inv)
+			NAME(round)(feedback, block, q + at, y ? y + at : 0, x + at, feedback ? old + at : 0, f, feedback ? neu + at : 0, one);
 		else { // not finite, or nothing
-			finite &= s[b].size == 0;
+			finite &= one.size == 0;
 			memset(q + at, 0, block);
 			if (feedback)
 				memset(neu + at, 0, block * 2);
@@ -75,7 +105,7 @@ static inline __attribute__((always_inline)) int NAME(group)(const int feedback,
 static inline __attribute__((always_inline)) int NAME(quantise)(const int feedback, size_t n, size_t block, int8_t *q, float *scale, const float *x,
 	const int16_t *old, const float *oldscale, int16_t *neu, float *newscale, float unit) {
 	float y[KEEP] __attribute__((aligned(64)));
-	size_t all = n / block, each = block < KEEP ? KEEP / block : 1, b = 0, rest = n % block;
+	size_t all = n / block, keep = n > 1 << 16 ? KEEP / 2 : KEEP, each = block < keep ? keep / block : 1, b = 0, rest = n % block;
 	if (each > AHEAD)
 		each = AHEAD;
 	int finite = 1;
@@ -166,11 +196,18 @@ static inline __attribute__((always_inline)) void NAME(tile)(
 		stf(dst + i + j * LANES, a[j]);
 }
 
+// SOON is how many values ahead of their sum quantised parts are fetched.
+#define SOON 256
+
 static inline __attribute__((always_inline)) void NAME(sums)(
 	size_t n, size_t block, float *dst, const int8_t *q, const float *scale, size_t stride, const int ranks, int own) {
 	for (size_t from = 0, b = 0; from < n; from += block, b++) {
 		size_t to = from + block < n ? from + block : n, i = from;
 		const char *s = (const char *)(scale + b);
+		if (ranks > 2) // more streams than the processor follows by itself across pages
+			for (int r = 0; r < ranks; r++)
+				for (size_t k = 0; k < to - from; k += 64)
+					__builtin_prefetch(q + r * stride + from + SOON + k);
 		for (; i + TILE * LANES <= to; i += TILE * LANES)
 			NAME(tile)(TILE, i, dst, q, s, stride, ranks, own);
 		for (; i + LANES <= to; i += LANES)
@@ -242,11 +279,59 @@ static int NAME(widen)(int bf, size_t n, float *dst, const uint16_t *src, float 
 	return top < (bf ? 0x7f80 : 0x7c00);
 }
 
-static const codec NAME(codec) = {NAME(encode), NAME(decode), NAME(sum), NAME(narrow), NAME(widen)};
+// The sums of numbers of 16 bits, in the order of the sources, rounded once. dst may be a source.
+static inline __attribute__((always_inline)) void NAME(adds)(const int bf, size_t from, size_t n, uint16_t *dst, void *const *src, const int nsrc) {
+	size_t i = from;
+	for (; i + 2 * LANES <= n; i += 2 * LANES) {
+		V a = zerof(), b = zerof();
+#pragma GCC unroll 4
+		for (int k = 0; k < nsrc; k++) {
+			const uint16_t *p = (const uint16_t *)src[k] + i;
+			V c = bf ? ldb(p) : ldh(p), d = bf ? ldb(p + LANES) : ldh(p + LANES);
+			a = k ? vadd(a, c) : c;
+			b = k ? vadd(b, d) : d;
+		}
+		if (bf)
+			stb(dst + i, a, b);
+		else {
+			sth(dst + i, a);
+			sth(dst + i + LANES, b);
+		}
+	}
+	for (; i < n; i++) {
+		float a = 0;
+		for (int k = 0; k < nsrc; k++) {
+			uint16_t h = ((const uint16_t *)src[k])[i];
+			float c = bf ? from_bf16(h) : from_f16(h);
+			a = k ? a + c : c;
+		}
+		dst[i] = bf ? to_bf16(a) : to_f16(a);
+	}
+}
+
+static void NAME(add)(int bf, size_t from, size_t n, uint16_t *dst, void *const *src, int nsrc) {
+#define FEW(k)                                                                                                         \
+	if (nsrc == k) {                                                                                                   \
+		if (bf)                                                                                                        \
+			NAME(adds)(1, from, n, dst, src, k);                                                                       \
+		else                                                                                                           \
+			NAME(adds)(0, from, n, dst, src, k);                                                                       \
+		return;                                                                                                        \
+	}
+	FEW(2) FEW(3) FEW(4)
+#undef FEW
+	if (bf)
+		NAME(adds)(1, from, n, dst, src, nsrc);
+	else
+		NAME(adds)(0, from, n, dst, src, nsrc);
+}
+
+static const codec NAME(codec) __attribute__((unused)) = {NAME(encode), NAME(decode), NAME(sum), NAME(narrow), NAME(widen), NAME(add)};
 
 #undef SUM
 #undef KEEP
 #undef AHEAD
+#undef SOON
 #undef UNIT
 #undef NV
 #undef NAME

@@ -138,6 +138,10 @@ func TestQuantiseSameBits(t *testing.T) {
 				checkQuantise(t, rng, n, block, 1, false)
 			}
 		}
+		for _, block := range []int{64, 1024} { // more than the nearest caches hold
+			checkQuantise(t, rng, 1<<16+5, block, 1, true)
+			checkQuantise(t, rng, 1<<16+5, block, 1, false)
+		}
 	})
 }
 
@@ -314,51 +318,6 @@ func TestNarrowSameBits(t *testing.T) {
 			}
 		}
 	})
-}
-
-// BenchmarkCodec has the rows of a table in docs/benchmarks.md: bytes are those of float32.
-func BenchmarkCodec(b *testing.B) {
-	for _, n := range []int{32 << 10, 16 << 20} {
-		rng := rand.New(rand.NewPCG(1, 2))
-		x, d := make([]float32, n), make([]float32, n)
-		for i := range x {
-			x[i] = float32((rng.Float64() - 0.5) * math.Exp(-float64(i%977)/200))
-		}
-		size := fmt.Sprintf("KiB=%d", n*4>>10)
-		run := func(name string, f func()) {
-			b.Run(name+"/"+size, func(b *testing.B) {
-				b.SetBytes(int64(4 * n))
-				f() // the memory of results comes into being
-				f()
-				b.ResetTimer()
-				for b.Loop() {
-					f()
-				}
-			})
-		}
-		for _, block := range []int{64, 256, 1024} {
-			s := newState(n, block, 1)
-			run(fmt.Sprintf("int8/B=%d", block), func() { Quantise(block, s.q, s.scale, x, nil) })
-			run(fmt.Sprintf("int8+feedback/B=%d", block), func() {
-				f := s.feedback
-				Quantise(block, s.q, s.scale, x, f)
-				f.Old, f.New, f.OldScale, f.NewScale = f.New, f.Old, f.NewScale, f.OldScale
-			})
-		}
-		s := newState(n, 256, 1)
-		Quantise(256, s.q, s.scale, x, nil)
-		run("decode", func() { Dequantise(256, d, s.q, s.scale) })
-		const ranks = 4
-		stride := n + 4*Blocks(n, 256)
-		mem := make([]byte, ranks*stride)
-		run("sum of 2", func() { SumQuantised(256, d, mem, 4*Blocks(n, 256), 0, stride, 2, 0) })
-		run("sum of 4", func() { SumQuantised(256, d, mem, 4*Blocks(n, 256), 0, stride, 4, 0) })
-		h := make([]uint16, n)
-		for _, dt := range []npu.DType{npu.F16, npu.BF16} {
-			run(fmt.Sprintf("%v encode", dt), func() { Narrow(dt, h, x, 1) })
-			run(fmt.Sprintf("%v decode", dt), func() { Widen(dt, d, h, 1) })
-		}
-	}
 }
 
 // Gradients travel as 8 bits; what rounding loses is added to those of the next step.

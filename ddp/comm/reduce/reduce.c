@@ -103,6 +103,20 @@ static void blocks(int op, int t, size_t n, void *dst, void **mirror, int nmirro
 	}
 }
 
+// halves is blocks for sums of 16-bit floats, which stay in registers. Other destinations get copies of the first while that is in the cache.
+static void halves(int t, size_t n, void *dst, void **mirror, int nmirror, void **src, int nsrc) {
+	if (!dst)
+		dst = *mirror++, nmirror--;
+	size_t each = nmirror ? 4096 : n;
+	for (size_t i = 0; i < n; i += each) {
+		size_t to = n - i < each ? n : i + each;
+		gt_add_halves(t == BF16, i, to, dst, src, nsrc);
+		for (int k = 0; k < nmirror; k++)
+			if (mirror[k] != dst)
+				memcpy((uint16_t *)mirror[k] + i, (uint16_t *)dst + i, (to - i) * 2);
+	}
+}
+
 // in_place reports whether the destinations are exactly the n sources, in order.
 static int in_place(void *dst, void **mirror, int nmirror, void **src, int nsrc) {
 	int first = dst != 0;
@@ -125,12 +139,17 @@ void gt_reduce(int op, int t, size_t n, void *dst, const uintptr_t *mirrors, int
 			use->sum4[t](n, src[0], src[1], src[2], src[3]);
 		return;
 	}
-	blocks(op, t, n, dst, mirror, nmirror, src, nsrc);
+	if (op == 0 && use->load[t] && (dst || nmirror))
+		halves(t, n, dst, mirror, nmirror, src, nsrc);
+	else
+		blocks(op, t, n, dst, mirror, nmirror, src, nsrc);
 }
 
 void gt_reduce2(int op, int t, size_t n, void *dst, const void *src) {
 	void *s[2] = {dst, (void *)src};
-	if (use->load[t])
+	if (use->load[t] && op == 0)
+		gt_add_halves(t == BF16, 0, n, dst, s, 2);
+	else if (use->load[t])
 		blocks(op, t, n, dst, 0, 0, s, 2);
 	else
 		use->two[t][op](n, dst, src);

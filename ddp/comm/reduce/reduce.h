@@ -22,4 +22,6 @@ void gt_sum_quantised(size_t n, size_t block, float *dst, const int8_t *q, const
 // 16-bit floats; bf is 1 for bfloat16.
 void gt_narrow(int bf, size_t n, uint16_t *dst, const float *src, float by);
 int gt_widen(int bf, size_t n, float *dst, const uint16_t *src, float by);
+// The sums of elements from … n-1 of several sources, rounded once; for reduce.c.
+void gt_add_halves(int bf, size_t from, size_t n, void *dst, void *const *src, int nsrc);
 #endif

@@ -14,9 +14,10 @@ import (
 
 var types = []npu.DType{npu.F32, npu.BF16, npu.F16, npu.F64, npu.I32, npu.I64, npu.U8, npu.I8}
 
-// TestSameBits compares the implementation in use with the plain one over types, reductions, counts of ranks, sizes and aliasing.
-func TestSameBits(t *testing.T) {
-	t.Log("implementation:", Impl())
+// TestSameBits compares every implementation with the plain one over types, reductions, counts of ranks, sizes and aliasing.
+func TestSameBits(t *testing.T) { eachISA(t, sameBits) }
+
+func sameBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, dt := range types {
 		for _, op := range []comm.Op{comm.Sum, comm.Max, comm.Min} {
