@@ -48,7 +48,7 @@ func (h *harness) encode() error {
 		args      []string
 		best      speeds
 	}
-	bench := []string{bin, "-test.run=^$", "-test.bench=^BenchmarkCodec$", "-test.benchtime=30ms", "-test.cpu=1"}
+	bench := []string{bin, "-test.run=^$", "-test.bench=^BenchmarkCodec$", "-test.benchtime=5ms", "-test.count=4", "-test.cpu=1"}
 	field := []*contestant{{"gotrain", "avx512", bench, speeds{}}, {"gotrain, AVX2 only", "avx2", bench, speeds{}}}
 	if mark := strings.Fields(os.Getenv("BENCH_MARK_CODEC")); len(mark) == 0 {
 		fmt.Fprintln(h.out, "mark does not take part: BENCH_MARK_CODEC names no program\nhint: it is optional; see bench/README.md")
@@ -57,7 +57,7 @@ func (h *harness) encode() error {
 	}
 	for round := range h.o.rounds {
 		for _, c := range field {
-			command := pinned(1, 0, c.args...)
+			command := pinned(0, c.args...)
 			r, err := execute(h.ctx, []string{"GOTRAIN_MAX_ISA=" + c.isa}, command[0], command[1:]...)
 			if err != nil {
 				return err

@@ -261,7 +261,11 @@ static int encode_mixed(size_t n, size_t block, int8_t *q, float *scale, const f
 
 static void narrow_mixed(int bf, size_t n, uint16_t *dst, const float *src, float by) { (bf ? narrow_avx512 : narrow_avx2)(bf, n, dst, src, by); }
 
-static const codec codec_mixed = {encode_mixed, decode_avx512, sum_avx512, narrow_mixed, widen_avx512, add_avx512};
+static void add_mixed(int bf, size_t from, size_t n, uint16_t *dst, void *const *src, int nsrc) {
+	(bf ? add_avx512 : add_avx2)(bf, from, n, dst, src, nsrc);
+}
+
+static const codec codec_mixed = {encode_mixed, decode_avx512, sum_avx512, narrow_mixed, widen_avx512, add_mixed};
 
 static const codec *use = &codec_base;
 

@@ -12,29 +12,37 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// hugeMemory is n elements outside the Go heap, in huge pages if the kernel grants them, as transports allocate.
-func hugeMemory[T any](b *testing.B, n int) []T {
-	b.Helper()
+// spans hands out memory outside the Go heap, in huge pages if the kernel grants them, as transports allocate; no two spans begin at the same cache line of
+// a page.
+type spans struct {
+	b *testing.B
+	n int
+}
+
+func take[T any](s *spans, n int) []T {
+	s.b.Helper()
 	var v T
 	const page = 2 << 20
-	mem, err := syscall.Mmap(-1, 0, n*int(unsafe.Sizeof(v))+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	mem, err := syscall.Mmap(-1, 0, n*int(unsafe.Sizeof(v))+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
-		b.Fatal(err)
+		s.b.Fatal(err)
 	}
-	b.Cleanup(func() { syscall.Munmap(mem) })
+	s.b.Cleanup(func() { syscall.Munmap(mem) })
 	syscall.Madvise(mem, 14)                                          // MADV_HUGEPAGE
 	off := (page - int(uintptr(unsafe.Pointer(&mem[0]))%page)) % page // so that all benefit alike
 	for i := 0; i < len(mem); i += 4096 {
 		mem[i] = 0 // the memory comes into being
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(&mem[off])), n)
+	s.n++
+	return unsafe.Slice((*T)(unsafe.Pointer(&mem[off+s.n*(4096+320)])), n)
 }
 
 // BenchmarkCodec has the rows that bench/compare -what encode shows beside another program's: bytes are those of float32.
 func BenchmarkCodec(b *testing.B) {
 	for _, n := range []int{32 << 10, 16 << 20} {
 		rng := rand.New(rand.NewPCG(1, 2))
-		x, d := hugeMemory[float32](b, n), hugeMemory[float32](b, n)
+		s := &spans{b: b}
+		x, d := take[float32](s, n), take[float32](s, n)
 		for i := range x {
 			x[i] = float32((rng.Float64() - 0.5) * math.Exp(-float64(i%977)/200))
 		}
@@ -47,9 +55,9 @@ func BenchmarkCodec(b *testing.B) {
 				}
 			})
 		}
-		benchQuantise(b, x, run)
-		benchSums(b, x, d, run)
-		h, g := hugeMemory[uint16](b, n), hugeMemory[uint16](b, n)
+		benchQuantise(s, x, run)
+		benchSums(s, x, d, run)
+		h, g := take[uint16](s, n), take[uint16](s, n)
 		for _, half := range []struct {
 			name string
 			t    npu.DType
@@ -58,16 +66,16 @@ func BenchmarkCodec(b *testing.B) {
 			Narrow(half.t, g, x, 1)
 			run(half.name+" decode", func() { Widen(half.t, d, h, 1) })
 			src := []unsafe.Pointer{unsafe.Pointer(&h[0]), unsafe.Pointer(&g[0])}
-			sum := hugeMemory[uint16](b, n)
-			run(half.name+" decode and sum of 2", func() { Many(comm.Sum, half.t, n, unsafe.Pointer(&sum[0]), nil, src) })
+			sum := take[uint16](s, n)
+			run(half.name+" sum of 2, rounded", func() { Many(comm.Sum, half.t, n, unsafe.Pointer(&sum[0]), nil, src) })
 		}
 	}
 }
 
-func benchQuantise(b *testing.B, x []float32, run func(name string, f func())) {
+func benchQuantise(s *spans, x []float32, run func(name string, f func())) {
 	n := len(x)
-	q := hugeMemory[int8](b, n)
-	f := &Feedback{Old: hugeMemory[int16](b, n), New: hugeMemory[int16](b, n), Unit: 1}
+	q := take[int8](s, n)
+	f := &Feedback{Old: take[int16](s, n), New: take[int16](s, n), Unit: 1}
 	for _, block := range []int{64, 256, 1024} {
 		scale := make([]float32, Blocks(n, block))
 		f.OldScale, f.NewScale = make([]float32, len(scale)), make([]float32, len(scale))
@@ -80,12 +88,12 @@ func benchQuantise(b *testing.B, x []float32, run func(name string, f func())) {
 }
 
 // benchSums has sums of a part of one's own, which is not rounded, and of others' parts.
-func benchSums(b *testing.B, x, d []float32, run func(name string, f func())) {
+func benchSums(s *spans, x, d []float32, run func(name string, f func())) {
 	const block = 256
 	n := len(x)
 	at := 4 * Blocks(n, block)
 	stride := (n + at + 63) &^ 63
-	mem := hugeMemory[byte](b, 4*stride)
+	mem := take[byte](s, 4*stride)
 	for r := range 4 {
 		part := mem[r*stride:]
 		Quantise(block, unsafe.Slice((*int8)(unsafe.Pointer(&part[at])), n), unsafe.Slice((*float32)(unsafe.Pointer(&part[0])), n/block), x, nil)
