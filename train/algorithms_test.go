@@ -110,7 +110,8 @@ const (
 	allWinograd = "winograd4 winograd4 winograd4"
 )
 
-// Rank 0's measurement decides, also where other ranks have measured, or would measure, something else. The held-out network, with another batch, has a contest of its own.
+// Rank 0's measurement decides, also where other ranks have measured, or would measure, something else. The held-out network, with another batch, has a
+// contest of its own.
 func TestRankZeroDecidesTheAlgorithms(t *testing.T) {
 	for fast, want := range map[string]string{npu.Winograd4: allWinograd, npu.Direct: allDirect} {
 		other := npu.Direct

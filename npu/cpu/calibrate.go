@@ -17,7 +17,8 @@ const (
 	patience   = 200 * time.Millisecond
 )
 
-// calibrate measures the peak of a matmul in a type, or in all where it is Invalid. On a machine that is busy all the time the result is too low, which cannot be detected from here.
+// calibrate measures the peak of a matmul in a type, or in all where it is Invalid. On a machine that is busy all the time the result is too low, which
+// cannot be detected from here.
 func (d *Device) calibrate(only npu.DType) (map[npu.DType]float64, error) {
 	s, err := d.NewStream("calibrate")
 	if err != nil {
