@@ -44,6 +44,8 @@ type options struct {
 	markTCP    string
 	maxBytes   int
 
+	loadSeconds float64 // of -what data
+
 	// of -what codec
 	codecFile    string
 	codecRecipes string
@@ -66,7 +68,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(progress)
-	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode")
+	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data")
 	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
 	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; generate takes the threads; the all-reduce takes 2 and 4 ranks")
 	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")
@@ -92,6 +94,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs.StringVar(&o.namespaces, "namespaces", "hn", "prefix of the names of the namespaces that net makes")
 	fs.StringVar(&o.markTCP, "mark-tcp", "", "the bare program of net, with options of its own; empty: $BENCH_MARK_TCP")
 	fs.IntVar(&o.maxBytes, "max", 256<<20, "largest size of net in bytes; on a network with a rate at most 64 MiB")
+	fs.Float64Var(&o.loadSeconds, "load-seconds", 2, "how long a contestant of data loads samples")
 	fs.StringVar(&o.codecFile, "codec-file", "codec.json", "results of codec; a run that is in it is not repeated")
 	fs.StringVar(&o.codecRecipes, "codec-recipes", "llama-tiny,quickstart", "models of codec")
 	fs.IntVar(&o.codecSeeds, "codec-seeds", 3, "seeds of codec: 1 to this number")
@@ -129,8 +132,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			err = h.codec()
 		case "encode":
 			err = h.encode()
+		case "data":
+			err = h.data()
 		default:
-			err = fmt.Errorf("-what %q: only step, allreduce, net, net-codec, hosts, llama, generate, codec and encode can be measured", what)
+			err = fmt.Errorf("-what %q: only step, allreduce, net, net-codec, hosts, llama, generate, codec, encode and data can be measured", what)
 		}
 		if err != nil {
 			return err

@@ -43,8 +43,9 @@ var benched = []struct {
 func (a *app) benchCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the collectives between ranks or the kernels of a step, and what bounds them",
-		Long: `gotrain bench step measures the kernels of a training step beside what bounds them on this machine.
+		Short: "Measure collectives, the kernels of a step or the loading of data, and what bounds them",
+		Long: `gotrain bench step measures the kernels of a training step beside what bounds them on this machine. gotrain bench data measures how fast
+samples are loaded, and says whether data or compute bounds a run.
 
 The others measure the collectives between ranks over a range of sizes, in the way in which training uses them. Every element is compared with what it
 must be. The last line says what bounds the largest size: the part of the link that gotrain uses, or of memory bandwidth.
@@ -53,10 +54,11 @@ This is the tool where other systems have hccl_allreduce_test, the all_reduce_te
 options are understood. It measures memory of the host; HCCL between NPUs is measured by hccl_test itself.`,
 		Example: `  gotrain bench allreduce
   gotrain bench alltoall --ranks 4 --max 16M
-  gotrain bench step resnet50`,
+  gotrain bench step resnet50
+  gotrain bench data resnet50`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown benchmark %q for %q\nhint: one of step, %s", args[0], c.CommandPath(), strings.Join(benchNames(), ", "))
+				return fmt.Errorf("unknown benchmark %q for %q\nhint: one of step, data, %s", args[0], c.CommandPath(), strings.Join(benchNames(), ", "))
 			}
 			return nil
 		},
@@ -65,7 +67,7 @@ options are understood. It measures memory of the host; HCCL between NPUs is mea
 	for i := range benched {
 		c.AddCommand(a.benchOne(i))
 	}
-	c.AddCommand(a.benchStepCmd())
+	c.AddCommand(a.benchStepCmd(), a.benchDataCmd())
 	return c
 }
 

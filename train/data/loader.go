@@ -117,6 +117,9 @@ func (l *Loader) Source() Source { return l.src }
 // Sampler returns the loader's sampler: the order of samples and their division among ranks.
 func (l *Loader) Sampler() Sampler { return l.smp }
 
+// Workers is the number of goroutines that load samples.
+func (l *Loader) Workers() int { return l.opt.Workers }
+
 // State is the position of the next batch: after all batches returned so far. To store only what has been used, store Batch.Next.
 func (l *Loader) State() State { return l.at }
 

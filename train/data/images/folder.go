@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/data"
@@ -48,6 +50,7 @@ type Folder struct {
 	pool    pool[scratch]
 	backend Backend
 	turned  sync.Once // guards the call of Turned
+	took    [3]atomic.Int64
 }
 
 type file struct {
@@ -232,6 +235,26 @@ func (f *Folder) Fields() []data.Field { return f.fields }
 
 // Backend says which decoder is used for JPEGs that package baseline refuses: "turbo" or "go".
 func (f *Folder) Backend() Backend { return f.backend }
+
+// Decoders says in words what decodes JPEGs.
+func (f *Folder) Decoders() string {
+	switch {
+	case f.opt.Decoder == Go:
+		return "Go"
+	case f.backend == Turbo:
+		return "gotrain, unusual ones by libjpeg-turbo"
+	}
+	return "gotrain, unusual ones by Go"
+}
+
+// Stages are reading a file, decoding what is needed of it, and resizing with all that follows.
+func (f *Folder) Stages() []data.Stage {
+	s := []data.Stage{{Name: "read"}, {Name: "decode"}, {Name: "resize and convert"}}
+	for i := range s {
+		s[i].Took = time.Duration(f.took[i].Load())
+	}
+	return s
+}
 
 // Path is the file of sample i.
 func (f *Folder) Path(i int) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"time"
 
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/images/turbojpeg"
@@ -46,9 +47,16 @@ func (f *Folder) Load(_ context.Context, r *data.Rand, i int, dst [][]byte) erro
 
 // load reads, decodes and renders one file.
 func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) error {
+	begin := time.Now()
+	stage := func(i int) {
+		now := time.Now()
+		f.took[i].Add(int64(now.Sub(begin)))
+		begin = now
+	}
 	if err := s.read(path); err != nil {
 		return err
 	}
+	stage(0)
 	info, err := s.dec.Header(s.data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -76,7 +84,9 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 		s.pic.turn(turn, &s.seen)
 		s.pic, s.seen = s.seen, s.pic
 	}
+	stage(1)
 	s.draw(&s.pic, denom, view, w, h, f.planes, dst)
+	stage(2)
 	if cap(s.pic.Pix) > keepBytes {
 		s.pic = Picture{}
 	}
