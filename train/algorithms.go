@@ -40,7 +40,7 @@ func (k kernelChoice) kept() *checkpoint.Kernels {
 	if !k.Made {
 		return nil
 	}
-	return &checkpoint.Kernels{Layout: string(k.Layout), Algorithms: k.Algorithms}
+	return &checkpoint.Kernels{Algorithms: k.Algorithms}
 }
 
 // chooseKernels decides which algorithms the networks use: as the configuration says, as in the checkpoint that the run resumes from, so that it continues
@@ -98,7 +98,7 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 		return k.says("direct, as in the checkpoint "+name, len(ops) > 0), nil
 	}
 	if found {
-		k.Choices = tune.Choices{Layout: npu.Layout(was.Layout), Algorithms: was.Algorithms}
+		k.Choices = tune.Choices{Algorithms: was.Algorithms}
 		if gone := k.Without(t.dev, ops); len(gone) > 0 {
 			slog.Warn(fmt.Sprintf("this machine lacks the algorithm that the checkpoint %s has for %d convolutions: the run continues with the direct one, and "+
 				"losses agree to rounding, not bit by bit", name, len(gone)))

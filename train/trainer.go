@@ -306,7 +306,7 @@ func (t *Trainer) compile(ctx context.Context) error {
 	if c.Eval == nil {
 		return nil
 	}
-	o := graph.Options{Compute: c.Compute, Layouts: prog.Layouts(), Algorithm: t.conv.algorithm(), Images: t.conv.Layout}
+	o := graph.Options{Compute: c.Compute, Layouts: prog.Layouts(), Algorithm: t.conv.algorithm()}
 	if prog, err = graph.CompileGraph(graphs[1], t.dev, o); err != nil {
 		return fmt.Errorf("train: evaluation network: %w", err)
 	}
@@ -317,5 +317,5 @@ func (t *Trainer) compile(ctx context.Context) error {
 // planOptions returns the options for planning the training network.
 func (t *Trainer) planOptions() graph.Options {
 	return graph.Options{Compute: t.cfg.Compute, Accumulate: t.cfg.Accumulate > 1, Recompute: t.cfg.Recompute,
-		Algorithm: t.conv.algorithm(), Images: t.conv.Layout}
+		Algorithm: t.conv.algorithm()}
 }

@@ -181,15 +181,12 @@ func (l *layouter) call(c *Call) error {
 	return nil
 }
 
-// choices adds what the options say of an op.
+// choices adds the algorithm that the options name for an op.
 func (l *layouter) choices(o npu.Op) npu.Op {
 	if l.o.Algorithm != nil {
 		if a := l.o.Algorithm(o); a != npu.Direct {
 			o = o.WithAlgorithm(a)
 		}
-	}
-	if l.o.Images != "" && (o.Kind == npu.Conv2D || o.Kind == npu.Conv2DBwdData) {
-		o.Out[0].Layout = l.o.Images
 	}
 	return o
 }

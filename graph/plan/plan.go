@@ -109,8 +109,6 @@ type Options struct {
 	Constant bool
 	// Algorithm names the algorithm of an op (npu.AttrAlgorithm), which has no layouts yet; nil: the device's default everywhere.
 	Algorithm func(npu.Op) string
-	// Images is the layout preferred for the results of convolutions; "": the device's default.
-	Images  npu.Layout
 	NoFuse  bool // for comparisons
 	NoReuse bool // gives every tensor its own memory, for tests
 }

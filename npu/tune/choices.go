@@ -12,8 +12,6 @@ import (
 // Choices says how a network is computed where its device has a choice. The zero value is the device's default everywhere. It is plain data: ranks share
 // it, and checkpoints keep it.
 type Choices struct {
-	// Layout is that of images; "": the device's default.
-	Layout npu.Layout `json:"layout,omitempty"`
 	// Algorithms has the algorithm by Key, also of ops for which the default has won.
 	Algorithms map[string]string `json:"algorithms,omitempty"`
 }
@@ -59,26 +57,22 @@ func Forced(dev npu.Device, ops []npu.Op, prefix string) Choices {
 
 // Sentence says what was chosen: "winograd4 for 9, winograd2 for 1 and direct for 2 of 12 distinct convolutions". Without a choice it is "".
 func (c Choices) Sentence() string {
-	var parts []string
-	if c.Layout != "" {
-		parts = append(parts, "images in "+string(c.Layout))
+	if len(c.Algorithms) == 0 {
+		return ""
 	}
-	if len(c.Algorithms) > 0 {
-		count := map[string]int{}
-		for _, a := range c.Algorithms {
-			count[a]++
-		}
-		var list []string
-		for _, a := range slices.Sorted(maps.Keys(count)) {
-			list = append(list, fmt.Sprintf("%s for %d", Name(a), count[a]))
-		}
-		plural := "s"
-		if len(c.Algorithms) == 1 {
-			plural = ""
-		}
-		parts = append(parts, fmt.Sprintf("%s of %d distinct convolution%s with a choice", strings.Join(list, ", "), len(c.Algorithms), plural))
+	count := map[string]int{}
+	for _, a := range c.Algorithms {
+		count[a]++
 	}
-	return strings.Join(parts, "; ")
+	var list []string
+	for _, a := range slices.Sorted(maps.Keys(count)) {
+		list = append(list, fmt.Sprintf("%s for %d", Name(a), count[a]))
+	}
+	plural := "s"
+	if len(c.Algorithms) == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("%s of %d distinct convolution%s with a choice", strings.Join(list, ", "), len(c.Algorithms), plural)
 }
 
 // Name is the name of an algorithm for people.

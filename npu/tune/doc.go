@@ -11,8 +11,6 @@
 // ([Key]), is a contest between them. The first algorithm is the device's default and wins ties: another one must be faster than
 // it by [Margin], so that noise alone does not decide. An algorithm that wants pictures in another layout than the default pays for the conversions.
 //
-// A device that implements [Arranged] has its images in one of several layouts, which is decided for a whole network: see [Tuner.Layout].
-//
 // # How it is measured
 //
 // Contestants run in turn (A B A B) on the stream that will execute the network, on at most as many pictures as make 2 GFLOP; the best time of

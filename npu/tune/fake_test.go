@@ -8,8 +8,8 @@ import (
 	_ "github.com/gotrain/gotrain/npu/ref"
 )
 
-// fake is the plain-Go device with a second algorithm for convolutions, which wants its first tensor in a layout of its own, and two layouts of images. All of
-// them are plain in truth.
+// fake is the plain-Go device with a second algorithm for convolutions, which wants its first tensor in a layout of its own. All of them are
+// plain in truth.
 type fake struct {
 	npu.Device
 	machine string
@@ -25,8 +25,6 @@ func (f fake) Algorithms(op npu.Op) []string {
 	}
 	return []string{npu.Direct}
 }
-
-func (f fake) Arrangements(npu.DType) []npu.Layout { return []npu.Layout{"rows", "blocks"} }
 
 func (f fake) Choose(op npu.Op) (npu.Op, error) {
 	if op.Attrs.Str(npu.AttrAlgorithm) == npu.Winograd4 {

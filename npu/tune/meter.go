@@ -32,32 +32,27 @@ func (m *meter) close() error {
 	return m.buf.Free()
 }
 
-// contest measures all entrants in turn, and counts the best time of each op.
+// contest measures all entrants in turn, and keeps the best time of each.
 func (m *meter) contest(ctx context.Context, c Contest) ([]Timing, error) {
 	var all []*runner
-	for i, e := range c.Entrants {
-		for j, alternatives := range e.Work {
-			for _, op := range alternatives {
-				r, err := prepare(m.dev, small(op))
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", Name(e.Name), err)
-				}
-				r.entrant, r.element = i, j
-				all = append(all, r)
-			}
+	for _, e := range c.Entrants {
+		r, err := prepare(m.dev, small(e.Op))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", Name(e.Name), err)
 		}
+		all = append(all, r)
 	}
 	if err := m.bind(ctx, all); err != nil {
 		return nil, err
 	}
-	var ts []Timing
+	ts := make([]Timing, len(all))
 	for n := 0; n < minRounds || n < maxRounds && !clear(ts); n++ {
-		for _, r := range all {
+		for i, r := range all {
 			if err := m.round(ctx, r); err != nil {
 				return nil, err
 			}
+			ts[i] = Timing{c.Entrants[i].Name, r.best}
 		}
-		ts = sums(c, all)
 	}
 	return ts, nil
 }
@@ -125,22 +120,4 @@ func (m *meter) fill(ctx context.Context, size int64) error {
 		}
 	}
 	return m.stream.Sync(ctx)
-}
-
-// sums adds the times of an entrant's elements, each by its fastest alternative.
-func sums(c Contest, all []*runner) []Timing {
-	ts := make([]Timing, len(c.Entrants))
-	for i, e := range c.Entrants {
-		best := make([]time.Duration, len(e.Work))
-		for _, r := range all {
-			if r.entrant == i && (best[r.element] == 0 || r.best < best[r.element]) {
-				best[r.element] = r.best
-			}
-		}
-		ts[i].Name = e.Name
-		for _, b := range best {
-			ts[i].Best += b
-		}
-	}
-	return ts
 }

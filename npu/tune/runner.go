@@ -9,9 +9,8 @@ import (
 
 // runner is an op that is ready to run, with the conversions that a network would have to make around it.
 type runner struct {
-	entrant, element int
-	times            int // executions in a round
-	best             time.Duration
+	times int // executions in a round
+	best  time.Duration
 
 	kernels  []npu.Kernel
 	places   [][]int64 // of the arguments of each kernel, in bytes from the start of the buffer

@@ -18,13 +18,6 @@ type Identified interface {
 	Identity() string
 }
 
-// Arranged is a device that has the images of a network in one of several layouts.
-type Arranged interface {
-	npu.Device
-	// Arrangements lists the layouts for a type of activations, the default first.
-	Arrangements(t npu.DType) []npu.Layout
-}
-
 // Tuner makes choices. The zero value is ready to use.
 type Tuner struct {
 	Places []usercache.Place // where results are kept; nil: the user's cache
@@ -40,10 +33,10 @@ type Contest struct {
 	Entrants []Entrant
 }
 
-// Entrant is a way to execute something: each element lists ops that are alternatives, of which the fastest counts, and the sum over elements is the time.
+// Entrant is an op with one of its algorithms.
 type Entrant struct {
 	Name string
-	Work [][]npu.Op
+	Op   npu.Op
 }
 
 // Report tells how choices came about.
@@ -69,7 +62,7 @@ func (t *Tuner) Choose(ctx context.Context, dev npu.Device, s npu.Stream, ops []
 		seen[key] = true
 		c := Contest{Key: key}
 		for _, n := range names {
-			c.Entrants = append(c.Entrants, Entrant{Name: n, Work: [][]npu.Op{{op.WithAlgorithm(n)}}})
+			c.Entrants = append(c.Entrants, Entrant{Name: n, Op: op.WithAlgorithm(n)})
 		}
 		list = append(list, c)
 	}

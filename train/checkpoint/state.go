@@ -70,7 +70,6 @@ type Buckets struct {
 
 // Kernels is what was chosen by measurement and changes results by rounding. Its values are those of the device.
 type Kernels struct {
-	Layout     string            `json:"layout,omitempty"`     // of images
 	Algorithms map[string]string `json:"algorithms,omitempty"` // by convolution
 }
 
