@@ -109,8 +109,8 @@ type Options struct {
 	Constant bool
 	// Algorithm names the algorithm of an op (npu.AttrAlgorithm), which has no layouts yet; nil: the device's default everywhere.
 	Algorithm func(npu.Op) string
-	NoFuse  bool // for comparisons
-	NoReuse bool // gives every tensor its own memory, for tests
+	NoFuse    bool // for comparisons
+	NoReuse   bool // gives every tensor its own memory, for tests
 }
 
 // Build plans a graph for a target: all stages in order. The graph is not changed.
