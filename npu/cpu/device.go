@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,7 @@ type Device struct {
 	opened  time.Time
 	memory  int64
 	peak    map[npu.DType]float64
+	large   atomic.Int64 // buffers of huge pages so far, see colour
 
 	mu         sync.Mutex
 	closed     bool

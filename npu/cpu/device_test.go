@@ -88,7 +88,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%d bytes: %d and %d", n, b.Bytes(), len(b.Host()))
 		}
 		if n > 0 {
-			if a := uintptr(unsafe.Pointer(&b.Host()[0])); a%4096 != 0 || (n >= hugePage && a%hugePage != 0) {
+			if a := uintptr(unsafe.Pointer(&b.Host()[0])); n < hugePage && a%page != 0 || n >= hugePage && (a%64 != 0 || a%hugePage >= page) {
 				t.Errorf("%d bytes lie at %x", n, a)
 			}
 			if slices.Max(b.Host()) != 0 {
@@ -183,5 +183,32 @@ func TestWithoutCgo(t *testing.T) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// Large buffers that follow one another do not begin at the same place of a page, so that their elements do not compete for the same places of a cache, and
+// every one of 64 lines is used.
+func TestColours(t *testing.T) {
+	d := open(t, npu.Options{})
+	seen := map[uintptr]bool{}
+	var last uintptr
+	for i := range 64 {
+		b, err := d.Alloc(hugePage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := b.Host()
+		at := uintptr(unsafe.Pointer(&m[0])) % page
+		if i > 0 && (at-last)%128 == 0 || at%64 != 0 {
+			t.Errorf("buffer %d begins at %d of its page, the one before at %d", i, at, last)
+		}
+		m[len(m)-1] = 1 // inside the mapping
+		seen[at], last = true, at
+		if err := b.Free(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != 64 {
+		t.Errorf("%d places", len(seen))
 	}
 }
