@@ -156,6 +156,66 @@ func TestWinogradISAs(t *testing.T) {
 	}
 }
 
+// The 3x3 convolutions of ResNet50 against sums in float64, made here by the definition for some results of each. Besides the bound of a single error, the root
+// of the mean square stays below a fifth of it.
+func TestWinogradResNet50(t *testing.T) {
+	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0]}})
+	g := newRig(t, d)
+	for stage, hw := range []int{56, 28, 14, 7} {
+		ch := 64 << stage
+		for _, op := range three(1, ch, ch, hw, hw, [4]int{1, 1, 1, 1}, false, false).ops(npu.F32) {
+			r := rand.New(rand.NewPCG(uint64(stage), 9))
+			in := [][]byte{tensor(op.In[0], normal(r)), tensor(op.In[1], normal(r))}
+			for _, name := range []string{npu.Winograd4, npu.Winograd2} {
+				_, got := g.run(op.WithAlgorithm(name), in, nil)
+				worst, square, bound := 0.0, 0.0, winogradTolerance[name]
+				const samples = 300
+				for range samples {
+					i := r.IntN(int(op.Out[0].Shape.Elems()))
+					sum, terms := byDefinition(op, in, i)
+					e := math.Abs(get(got[0], i, npu.F32)-sum) / math.Sqrt(float64(terms))
+					worst, square = max(worst, e), square+e*e
+				}
+				if rms := math.Sqrt(square / samples); !(worst <= bound && rms <= bound/5) {
+					t.Errorf("%s by %s: largest error %.2g, root mean square %.2g; the bound is %.2g", op, name, worst, rms, bound)
+				}
+			}
+		}
+	}
+}
+
+// byDefinition is result i of a 3x3 convolution with padding 1 and one image, and the number of terms of its sum.
+func byDefinition(op npu.Op, in [][]byte, i int) (sum float64, terms int) {
+	out, a, b := op.Out[0].Shape, op.In[0].Shape, op.In[1].Shape
+	h, w := a[2], a[3]
+	add := func(p, q int) {
+		sum += get(in[0], p, npu.F32) * get(in[1], q, npu.F32)
+		terms++
+	}
+	if op.Kind == npu.Conv2DBwdWeights {
+		o, c, ky, kx := i/(out[1]*9), i/9%out[1], i%9/3, i%3
+		for y := max(0, 1-ky); y < min(h, h+1-ky); y++ {
+			for x := max(0, 1-kx); x < min(w, w+1-kx); x++ {
+				add((c*h+y+ky-1)*w+x+kx-1, (o*h+y)*w+x)
+			}
+		}
+		return sum, terms
+	}
+	to, y, x := i/(h*w), i/w%h, i%w
+	for from := range a[1] {
+		for tap := range 9 {
+			py, px, q := y+tap/3-1, x+tap%3-1, (to*b[1]+from)*9+tap
+			if op.Kind == npu.Conv2DBwdData {
+				q = (from*b[1]+to)*9 + 8 - tap
+			}
+			if py >= 0 && py < h && px >= 0 && px < w {
+				add((from*h+py)*w+px, q)
+			}
+		}
+	}
+	return sum, terms
+}
+
 // What is not finite in the input is not finite in every result that depends on it; others may become NaN with their tile, but images do not mix.
 func TestWinogradNotFinite(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {

@@ -21,6 +21,9 @@
 // The kinds of language models accept Plain only. Rope kernels with the same angles share one table of cosines and sines; positions beyond it are computed
 // when needed. An id outside an embedding's table fails the command before anything is written, and the error names the position of the id.
 //
+// Winograd's convolution (winograd.go) has only its transforms here. The matrix products between them are commands of the caller, which the kernel runs in the
+// threads that do the transforms.
+//
 // batchnorm_bwd has one more attribute than in kinds.go, own_y: the promise that y was made by this package's batchnorm from the same x, gamma, beta, mean
 // and rstd, without add. The mask is then computed from x, and y is not read, which saves two of seven passes over memory.
 //
