@@ -255,7 +255,7 @@ static inline void stb_avx512(uint16_t *p, __m512 a, __m512 b) {
 // Longer vectors are slower where two passes over large blocks, or a stream of halves, wait for memory (measured on Zen 5). The bits are the same.
 static int encode_mixed(size_t n, size_t block, int8_t *q, float *scale, const float *x, const int16_t *old, const float *oldscale, int16_t *neu,
 	float *newscale, float unit) {
-	int shorter = old && block >= 1024 && n > 1 << 16;
+	int shorter = block >= 1024 && n > 1 << 16;
 	return (shorter ? encode_avx2 : encode_avx512)(n, block, q, scale, x, old, oldscale, neu, newscale, unit);
 }
 
