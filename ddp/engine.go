@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,9 +97,8 @@ func New(ctx context.Context, cfg Config) (*Engine, error) {
 // same compares everything that must be equal on all ranks.
 func (e *Engine) same(ctx context.Context) error {
 	c := e.plan.Config
-	items := append(
-		[]comm.Item{{Name: "bucket sizes", Text: fmt.Sprintf("cap %d first %d last %d align %d", c.CapBytes, c.FirstBytes, c.LastBytes, c.AlignBytes)}},
-		e.cfg.Same...)
+	items := append(slices.Clone(e.cfg.Same),
+		comm.Item{Name: "bucket sizes", Text: fmt.Sprintf("cap %d first %d last %d align %d", c.CapBytes, c.FirstBytes, c.LastBytes, c.AlignBytes)})
 	for i := range e.plan.Params {
 		items = append(items, comm.Item{Name: fmt.Sprintf("parameter %d", i), Text: e.plan.Describe(i)})
 	}

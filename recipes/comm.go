@@ -39,8 +39,15 @@ var elsewhere = map[string]map[string]string{
 	},
 }
 
+// leastHeartbeat is in seconds.
+const leastHeartbeat = 0.1
+
 func (c *checker) comm() {
 	if _, err := c.r.Comm.Ports(); err != nil {
 		c.bad("comm.port_range", "for example 29500-29600", "%v", err)
+	}
+	if h := c.r.Comm.Heartbeat; h > 0 && h < leastHeartbeat {
+		c.bad("comm.heartbeat_seconds", fmt.Sprintf("the least is %g; 0 turns heartbeats off, for debuggers", leastHeartbeat),
+			"a rank would be given up after %g seconds of silence, which a busy host may need", 8*h)
 	}
 }

@@ -37,3 +37,14 @@ func TestTransportsOfOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Heartbeats that a busy host cannot keep are refused, with the least value.
+func TestShortHeartbeats(t *testing.T) {
+	for value, fine := range map[float64]bool{0: true, 0.1: true, 0.5: true, 0.05: false, 0.001: false} {
+		r := Default()
+		r.Comm.Heartbeat = value
+		if err := r.Check(); strings.Contains(err.Error(), "comm.heartbeat_seconds") == fine || strings.Contains(err.Error(), "the least is 0.1") == fine {
+			t.Errorf("%g: %v", value, err) // the default recipe has other problems, too
+		}
+	}
+}

@@ -98,18 +98,26 @@ var placeKeys = []string{
 	"checkpoint.resume",
 }
 
-// Fingerprint is a hash of everything that ranks must agree on: the recipe without paths and without its logging settings.
+// Fingerprint is a hash of everything that ranks must agree on.
 func (r *Recipe) Fingerprint() string {
 	h := sha256.New()
+	for _, s := range r.Common() {
+		fmt.Fprintf(h, "%s=%s\n", s[0], s[1])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:16])
+}
+
+// Common lists the keys that ranks must agree on, with their values: the recipe without paths and without its logging settings.
+func (r *Recipe) Common() (list [][2]string) {
 	for _, s := range schema {
 		if s.name == "log" {
 			continue
 		}
 		for _, f := range s.fields {
 			if !slices.Contains(placeKeys, f.key()) {
-				fmt.Fprintf(h, "%s=%s\n", f.key(), literal(f.in(r)))
+				list = append(list, [2]string{f.key(), literal(f.in(r))})
 			}
 		}
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)[:16])
+	return list
 }

@@ -86,11 +86,11 @@ func (t *Trainer) openEngine(ctx context.Context) error {
 			return err
 		}
 	}
-	same := append([]comm.Item{
-		{Name: "version", Text: Version()}, {Name: "plan of the model", Text: t.train.prog.Plan().Fingerprint()}, {Name: "training data", Text: data},
+	same := slices.Concat([]comm.Item{{Name: "version", Text: Version()}}, t.cfg.Same, []comm.Item{ // what the user wrote before what follows from it
+		{Name: "plan of the model", Text: t.train.prog.Plan().Fingerprint()}, {Name: "training data", Text: data},
 		{Name: "settings", Text: t.cfg.settings()}, {Name: "evaluation data", Text: held}, {Name: "length and intervals", Text: t.intervals()},
 		{Name: "start of the run", Text: t.startsFrom()}, {Name: "order of sums", Text: comm.Fold(t.comm)},
-	}, t.cfg.Same...)
+	})
 	var trace func(ddp.Span)
 	if t.cfg.Trace {
 		trace = t.spans

@@ -250,6 +250,9 @@ func (h *hosts) inner(ctx context.Context) (comm.Communicator, error) {
 		return g[0], nil
 	}
 	name := strings.NewReplacer("/", "_", "\x00", "_").Replace(h.roster.Job)
+	if h.roster.Nonce != "" { // another job of this user, with the same name, may run on this host
+		name = h.roster.Nonce + "-" + name
+	}
 	c, err := shm.Join(ctx, shm.Config{Job: fmt.Sprintf("node%d-%d-%.80s", me.Node, h.roster.Generation, name), Rank: me.LocalRank, Size: len(ranks)})
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot share memory with %s: %w", h.roster.Name(h.id.Rank), meet.Ranks(ranks), err)

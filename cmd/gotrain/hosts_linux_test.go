@@ -274,6 +274,8 @@ func TestHostsRefused(t *testing.T) {
 	}{
 		{[]string{"comm.transport=shm"}, nil, launch.ExitUnavailable, "cannot share memory"},
 		{nil, func(r int) string { return fmt.Sprintf("--set=comm.streams=%d", 1+r) }, launch.ExitInternal, "ranks disagree on how they exchange data"},
+		{nil, func(r int) string { return fmt.Sprintf("--set=train.clip_norm=%d", 1+r) }, launch.ExitInternal,
+			"train.clip_norm = 1.0 on rank 0, but train.clip_norm = 2.0 on rank 1"},
 	} {
 		j := &hostsJob{t: t, recipe: recipe, nodeOf: []int{0, 1}, addr: "127.0.0.1", extra: c.extra}
 		ranks, says := j.start(dir, c.sets...)

@@ -287,6 +287,8 @@ func TestHostsThatCannotBeUsed(t *testing.T) {
 		{"ssh hangs", `sleep 100`, []string{"--start-timeout", "500ms"}, 69, "host n2: no answer from the agent: nothing within 500ms (--start-timeout)"},
 		{"refused", `[ $host = n1 ] && exec "$@"; echo "$host: Permission denied (publickey)." >&2; exit 255`, nil, 69,
 			"host n2: reach ended with exit status 255: n2: Permission denied (publickey).\nhint: ssh must work without a password"},
+		{"refused without a word", `[ $host = n1 ] && exec "$@"; exit 255`, nil, 69,
+			"host n2: reach ended with exit status 255\nhint: this is what ssh, and most commands like it, return when"},
 		{"no agent there", `[ $host = n1 ] && exec "$@"; echo "sh: 1: $1: not found" >&2; exit 127`, nil, 69, "hint: hcclrun must be at the same path on every host"},
 		{"another program answers", `[ $host = n1 ] && exec "$@"; echo "Last login: today"; cat >/dev/null`, []string{"--start-timeout", "700ms"}, 69,
 			"host n2: no answer"},

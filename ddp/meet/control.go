@@ -46,6 +46,17 @@ func (l *controlConn) sendLatest(k wire.Kind, payload []byte) {
 	l.kick()
 }
 
+// sendNext queues a frame that follows the last one of its kind. If that has not been written, it is replaced by one that stands alone.
+func (l *controlConn) sendNext(k wire.Kind, payload []byte, whole func() []byte) {
+	l.mu.Lock()
+	if len(l.latest) > 0 {
+		payload = whole()
+	}
+	l.latest = wire.AppendFrame(l.latest[:0], k, payload)
+	l.mu.Unlock()
+	l.kick()
+}
+
 func (l *controlConn) kick() {
 	select {
 	case l.wake <- struct{}{}:

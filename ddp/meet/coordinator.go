@@ -1,6 +1,7 @@
 package meet
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
@@ -30,6 +31,7 @@ type coordinator struct {
 	informed  []bool        // ranks that know why the job does not start
 	empty     chan struct{} // closed when rank 0 need not wait for anybody
 	members   []wire.Member
+	told      []wire.Pulse // the digest before
 
 	stop chan struct{}
 	wg   sync.WaitGroup
@@ -41,6 +43,7 @@ type peer struct {
 	control *controlConn
 	zero    netip.Addr // rank 0's address in the view of this rank
 	beat    wire.Beat
+	told    bool // it has had a digest
 	left    bool // in order
 	gone    bool // its connection ended
 }
@@ -51,7 +54,7 @@ func newCoordinator(cfg *Config, beat time.Duration, listener *net.TCPListener, 
 		gathers: map[string]*gathering{}, informed: make([]bool, cfg.World), empty: make(chan struct{}), stop: make(chan struct{})}
 	c.watchdog.limit = max(c.watchdog.limit, unmet)
 	c.acceptor = &acceptor{listener: listener, limit: cfg.Timeouts.Handshake, refused: &throttle{every: tell, tell: cfg.Warn}, admit: c.admit,
-		authenticator: authenticator{job: wire.JobName(cfg.Job), generation: cfg.Generation, token: token, judge: c.judge}}
+		authenticator: authenticator{job: wire.JobName(cfg.Job), generation: cfg.Generation, token: token, judge: c.judge, begun: c.hasBegun}}
 	c.acceptor.open()
 	c.wg.Go(c.watch)
 	return c
@@ -74,6 +77,13 @@ func (c *coordinator) judge(hello *wire.Hello) (wire.Verdict, string) {
 			time.Since(c.begun).Round(time.Second))
 	}
 	return wire.Accepted, ""
+}
+
+// hasBegun reports whether this job does not wait for ranks any more.
+func (c *coordinator) hasBegun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started || c.problem != nil || c.ended || c.cause.first != nil
 }
 
 // admit takes a connection that is proved.
@@ -199,7 +209,7 @@ func (c *coordinator) start() {
 		}
 	}
 	c.watchdog.limit = deadAfter * c.beat
-	beat := c.beat.Microseconds()
+	nonce, beat := rand.Text()[:16], c.beat.Microseconds()
 	if c.cfg.Heartbeat < 0 {
 		beat = -beat
 	}
@@ -209,7 +219,7 @@ func (c *coordinator) start() {
 		if r == 0 {
 			z = zero
 		}
-		p.control.send(wire.KindRoster, (&wire.Roster{Beat: beat, Members: seenFrom(z, joins, members)}).Append(nil))
+		p.control.send(wire.KindRoster, (&wire.Roster{Nonce: nonce, Beat: beat, Members: seenFrom(z, joins, members)}).Append(nil))
 	}
 }
 

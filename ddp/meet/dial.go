@@ -169,6 +169,8 @@ func (d *dialer) final(m failure, now time.Time) error {
 			return nil // the old one is about to end
 		case r.signed:
 			return &RefusedError{r.reason, d.advice(r.verdict)}
+		case r.verdict == wire.WrongToken: // a job of the same name that waits for its ranks: no earlier one, which would be about to end
+			return &RefusedError{fmt.Sprintf("%s refuses: %s", m.at, r.reason), d.advice(r.verdict)}
 		}
 	} else if !foreign {
 		return d.loopback(m, now)
@@ -200,7 +202,7 @@ func (d *dialer) advice(v wire.Verdict) string {
 		return "use the same binary on all hosts"
 	case wire.WrongJob:
 		return "another job uses this port: choose another one (MASTER_PORT), or give all ranks the same GOTRAIN_JOB_ID"
-	case wire.WrongToken:
+	case wire.WrongToken, wire.EarlierToken:
 		return "give all ranks of the job the same GOTRAIN_JOB_TOKEN, and each job its own port"
 	case wire.WrongWorld, wire.WrongRank:
 		return "start all ranks with the same WORLD_SIZE, each with its own RANK"

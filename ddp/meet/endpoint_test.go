@@ -132,10 +132,15 @@ func TestUnreachable(t *testing.T) {
 	if why, _ := unreachable(context.DeadlineExceeded); why != "no answer" {
 		t.Error(why)
 	}
-	if why := ended(op(syscall.ETIMEDOUT), 4e9); !strings.Contains(why, "no answer from its host for 4s") {
+	if why := ended(op(syscall.ETIMEDOUT), 4e9, true); !strings.Contains(why, "no answer from its host for 4s") {
 		t.Error(why)
 	}
-	if why := ended(errors.New("x"), 4e9); why != "its control connection broke: x" {
+	for far, want := range map[bool]string{true: "a firewall or a NAT device", false: "its process ended"} {
+		if why := ended(&net.OpError{Err: syscall.ECONNRESET}, 4e9, far); !strings.Contains(why, want) {
+			t.Errorf("a connection was reset, to another host: %v: %s", far, why)
+		}
+	}
+	if why := ended(errors.New("x"), 4e9, true); why != "its control connection broke: x" {
 		t.Error(why)
 	}
 }

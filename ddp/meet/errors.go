@@ -94,16 +94,25 @@ func lasting(err error) bool {
 	return false
 }
 
-// ended says in words how a control connection ended.
-func ended(err error, limit time.Duration) string {
+// ended says in words how a control connection ended. Between hosts, one may be reset by what is between them.
+func ended(err error, limit time.Duration, far bool) string {
 	is := func(list ...error) bool {
 		return slices.ContainsFunc(list, func(e error) bool { return errors.Is(err, e) })
 	}
 	switch {
 	case is(syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		return fmt.Sprintf("no answer from its host for %v: the host or the network is down", limit)
+	case far && is(syscall.ECONNRESET):
+		return "its connection was reset: a firewall or a NAT device on the way cut it, or its process was killed"
 	case is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, io.ErrClosedPipe):
 		return "its process ended without giving a reason (killed, crashed, or out of memory)"
 	}
 	return fmt.Sprintf("its control connection broke: %v", err)
+}
+
+// far reports whether a connection leads to another host, as its addresses tell.
+func far(conn net.Conn) bool {
+	own, ok := conn.LocalAddr().(*net.TCPAddr)
+	other, tcp := conn.RemoteAddr().(*net.TCPAddr)
+	return ok && tcp && !own.IP.Equal(other.IP)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,7 +97,7 @@ func (g *Group) read() {
 			g.control.close()
 			return
 		case err != nil:
-			g.fail(&Fault{0, g.host0(), ended(err, deadAfter*g.beat)}) // a first cause that came before stays
+			g.fail(&Fault{0, g.host0(), ended(err, deadAfter*g.beat, far(g.control.conn))}) // a first cause that came before stays
 			g.control.close()
 			return
 		}
@@ -139,7 +140,7 @@ func (g *Group) heard(k wire.Kind, payload []byte) error {
 		g.mu.Unlock()
 		g.cfg.Waiting(s)
 	case wire.KindDigest:
-		list, err := wire.ParseDigest(payload)
+		list, err := wire.ParseDigest(payload, g.pulses) // which only this goroutine changes
 		if err != nil {
 			return err
 		}
@@ -190,6 +191,12 @@ func (g *Group) begin(payload []byte) error {
 	if len(r.Members) != g.cfg.World || r.Beat == 0 {
 		return wire.ErrMalformed
 	}
+	nonce := strings.Map(func(c rune) rune { // it becomes a part of names of files
+		if c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return -1
+	}, r.Nonce)
 	list := make([]Member, len(r.Members))
 	for i, m := range r.Members {
 		list[i] = Member(m)
@@ -199,7 +206,7 @@ func (g *Group) begin(payload []byte) error {
 	if g.roster != nil {
 		return wire.ErrMalformed
 	}
-	g.roster = &Roster{Job: g.cfg.Job, Generation: g.cfg.Generation, Members: list}
+	g.roster = &Roster{Job: g.cfg.Job, Generation: g.cfg.Generation, Nonce: nonce, Members: list}
 	beat := time.Duration(r.Beat) * time.Microsecond
 	g.silence = beat > 0
 	g.beat = max(beat, -beat)

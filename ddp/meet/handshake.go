@@ -68,6 +68,7 @@ type authenticator struct {
 	generation int
 	token      []byte
 	judge      func(h *wire.Hello) (wire.Verdict, string) // a client that has proved to belong to the job
+	begun      func() bool                                // the job has begun, so it may be about to end; nil: no
 }
 
 // errSilent reports a client that closed the connection before it said anything.
@@ -128,6 +129,8 @@ func (a *authenticator) verdict(h *wire.Hello, proved bool) (wire.Verdict, strin
 		return wire.OldGeneration, fmt.Sprintf("generation %d is over: the job has been restarted, and is at generation %d", h.Generation, a.generation)
 	case int64(h.Generation) > int64(a.generation):
 		return wire.NewGeneration, fmt.Sprintf("generation %d has not begun: generation %d of the job still runs", h.Generation, a.generation)
+	case !proved && a.begun != nil && a.begun():
+		return wire.EarlierToken, fmt.Sprintf("rank %d has another token than job %q, which runs here", h.Rank, a.job)
 	case !proved:
 		return wire.WrongToken, fmt.Sprintf("rank %d has another token than job %q", h.Rank, a.job)
 	}

@@ -23,6 +23,7 @@ type Member struct {
 type Roster struct {
 	Job        string
 	Generation int      // how often the job was restarted
+	Nonce      string   // tells this meeting from all others, also from those of other jobs with the same name
 	Members    []Member // by rank
 }
 

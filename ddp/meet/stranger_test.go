@@ -160,6 +160,27 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
+// A rank with another token than a job that waits for its ranks is refused at once: that is no earlier job, which would be about to end.
+func TestWrongTokenIsFinal(t *testing.T) {
+	c := config(t, Place{Addr: "127.0.0.1:0"}, 0, 2)
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	zero := newCoordinator(&c, time.Hour, l, []byte("secret"))
+	defer zero.end()
+	one := config(t, Place{Addr: l.Addr().String(), How: "MASTER_ADDR"}, 1, 2)
+	one.Token, one.grace = []byte("guess"), time.Hour
+	_, err = Join(t.Context(), one)
+	var r *RefusedError
+	if !errors.As(err, &r) || !strings.Contains(err.Error(), "has another token than job") || !strings.Contains(err.Error(), "\nhint: ") {
+		t.Error(err)
+	}
+}
+
 // Both versions of the protocol are named, whatever else a client of another version says.
 func TestOtherProtocol(t *testing.T) {
 	groups := join(t, 2, nil)

@@ -25,6 +25,7 @@ func (t Timeouts) filled() Timeouts {
 const (
 	defaultBeat = 500 * time.Millisecond
 	deadAfter   = 8 // beats
+	missed      = 2 // beats of silence that a digest mentions
 
 	unmet    = 30 * time.Second       // silence before the roster, which tells the ranks their common beat
 	tell     = 10 * time.Second       // between sentences about missing ranks, and between lines about strangers

@@ -54,7 +54,7 @@ type Life struct {
 	Calls  int64         // collectives issued: its last Progress
 	Beats  uint64        // grows with every beat of long work, and when it begins and ends
 	Work   string        // long work at which the rank is, or ""
-	Silent time.Duration // since its last sign of life
+	Silent time.Duration // since its last sign of life, within two beats
 	Left   bool          // it has left in order
 }
 

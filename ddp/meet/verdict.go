@@ -40,7 +40,7 @@ func (c *coordinator) lost(p *peer, err error) {
 	c.informed[p.join.Rank] = true
 	c.watchdog.rest(p.join.Rank)
 	if !p.left && !c.ended && c.problem == nil {
-		reason := ended(err, deadAfter*c.beat)
+		reason := ended(err, deadAfter*c.beat, p.join.Network != c.cfg.network)
 		if !c.started {
 			reason = "before all ranks had come, " + reason
 		}

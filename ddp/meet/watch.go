@@ -2,25 +2,37 @@ package meet
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/meet/wire"
 )
 
-// digest sends everybody how everybody is.
+// digest sends everybody how everybody is: what changed, to those that have had the digest before, and all to the others. mu is held.
 func (c *coordinator) digest(now time.Time) {
 	list := make([]wire.Pulse, len(c.peers))
 	for r, p := range c.peers {
-		if p != nil {
-			list[r] = wire.Pulse{Beat: p.beat, Silent: uint64(c.watchdog.silent(r, now).Milliseconds()), Left: p.left}
+		if p == nil {
+			continue
+		}
+		list[r] = wire.Pulse{Beat: p.beat, Left: p.left}
+		if silent := c.watchdog.silent(r, now); silent > missed*c.beat {
+			list[r].Silent = uint64(silent.Milliseconds())
 		}
 	}
-	payload := wire.AppendDigest(nil, list)
+	changes := wire.AppendDigest(nil, c.told, list)
+	whole := sync.OnceValue(func() []byte { return wire.AppendDigest(nil, nil, list) })
 	for _, p := range c.peers {
 		if p != nil && !p.gone {
-			p.control.sendLatest(wire.KindDigest, payload)
+			if !p.told {
+				p.told = true
+				p.control.sendLatest(wire.KindDigest, whole())
+			} else {
+				p.control.sendNext(wire.KindDigest, changes, whole)
+			}
 		}
 	}
+	c.told = list
 }
 
 // watch sends digests, looks for silent ranks and says who is missing.

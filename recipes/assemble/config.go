@@ -64,6 +64,14 @@ func EvalConfig(r *recipes.Recipe, rank Rank, from Trained) (train.Config, error
 	return c, err
 }
 
+// same lists what ranks must agree on, key by key, so that the one that differs can be named.
+func same(r *recipes.Recipe) (items []comm.Item) {
+	for _, s := range r.Common() {
+		items = append(items, comm.Item{Name: s[0], Text: s[1]})
+	}
+	return items
+}
+
 // config is the part common to both.
 func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.Config, error) {
 	var c train.Config
@@ -91,7 +99,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Comm: rank.Comm, LocalRank: rank.LocalRank, LocalSize: max(1, rank.LocalWorld), Node: max(0, rank.NodeRank),
 		Timeout:  time.Duration(r.Train.TimeoutSeconds * float64(time.Second)),
 		LongWork: time.Duration(r.Train.LongWorkSeconds * float64(time.Second)),
-		Same:     []comm.Item{{Name: "recipe", Text: r.Fingerprint()}},
+		Same:     same(r),
 		Workers:  r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore),

@@ -29,7 +29,7 @@ type Target struct {
 	Forward func(env []string) []string // the variables of the job that are sent; nil: all
 	Grace   time.Duration               // for the ranks if the channel ends
 	Guard   *launch.Guard               // kills ssh when this process dies
-	Silence time.Duration               // after which the host is lost; 0 means 10 s
+	Silence time.Duration               // after which the host is lost; 0 means 4.5 s
 }
 
 // Agent is another machine as a Node.
@@ -44,7 +44,7 @@ type Agent struct {
 // New returns the host of a target, which Connect reaches.
 func New(to Target) *Agent {
 	if to.Silence == 0 {
-		to.Silence = 10 * time.Second
+		to.Silence = frozen
 	}
 	if to.Grace == 0 {
 		to.Grace = launch.DefaultGrace

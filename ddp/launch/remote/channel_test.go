@@ -141,7 +141,7 @@ func TestFrozenAgent(t *testing.T) {
 	syscall.Kill(a.PID(), syscall.SIGSTOP) // the agent, which took the place of the script
 	select {
 	case err := <-r.lost:
-		if !strings.Contains(err.Error(), "no sign of life from the agent for 2s") {
+		if !strings.Contains(err.Error(), "no sign of life from the agent for 2s") || !strings.Contains(err.Error(), "\nhint: ") {
 			t.Error(err)
 		}
 	case <-time.After(20 * time.Second):

@@ -250,7 +250,8 @@ func (l *link) live(silence time.Duration) {
 			silent = 0
 		}
 		if time.Duration(silent)*beat >= silence {
-			l.fail(fmt.Errorf("no sign of life from the agent for %v: the host or ssh is frozen, or the network is gone", silence))
+			l.fail(fmt.Errorf("no sign of life from the agent for %v: the host or ssh is frozen, or the network is gone\nhint: see whether the host "+
+				"still answers (ping, ssh): a suspended virtual machine or container looks like this, and so does a host that swaps", silence))
 			return
 		}
 	}

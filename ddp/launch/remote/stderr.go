@@ -84,6 +84,8 @@ func hinted(err error) error {
 		{"not found", "hcclrun must be at the same path on every host: install it there, or send it with --copy"},
 		{"No such file", "hcclrun must be at the same path on every host: install it there, or send it with --copy"},
 		{"Exec format error", "the host has another processor: install hcclrun for it at the same path"},
+		{"exit status 255", "this is what ssh, and most commands like it, return when they cannot reach the host or log in: try by hand that command with " +
+			"the host and true"},
 	} {
 		if strings.Contains(text, h.says) {
 			return fmt.Errorf("%w\nhint: %s", err, h.hint)

@@ -31,29 +31,40 @@ func (f *finder) file(value string) (meet.Place, error) {
 	if strings.HasPrefix(value, "tcp://") {
 		return f.address(name, "")
 	}
+	d, p, err := f.drop(value)
+	if err != nil {
+		return meet.Place{}, err
+	}
+	if err := writable(filepath.Dir(d.path)); err != nil {
+		return meet.Place{}, f.wrong(name, err)
+	}
+	return p, nil
+}
+
+// drop makes the place of a file.
+func (f *finder) drop(value string) (*drop, meet.Place, error) {
+	const name = "GOTRAIN_RENDEZVOUS"
 	path, ok := strings.CutPrefix(strings.Replace(value, "file://localhost/", "file:///", 1), "file://")
 	if !ok || !filepath.IsAbs(path) {
-		return meet.Place{}, f.wrong(name, fmt.Errorf("%q is not a file\nhint: write file:///FOLDER, a folder that all hosts share, or file:///FOLDER/FILE", value))
+		return nil, meet.Place{}, f.wrong(name, fmt.Errorf("%q is not a file\nhint: write file:///FOLDER, a folder that all hosts share, or "+
+			"file:///FOLDER/FILE", value))
 	}
 	job := f.id.JobID
 	if st, err := os.Stat(path); strings.HasSuffix(path, "/") || err == nil && st.IsDir() {
 		if f.localName() && f.id.Nodes != 1 {
-			return meet.Place{}, f.wrong("GOTRAIN_JOB_ID", errors.New("not set, and the launcher does not name the job, so several may use "+path+
+			return nil, meet.Place{}, f.wrong("GOTRAIN_JOB_ID", errors.New("not set, and the launcher does not name the job, so several may use "+path+
 				"\nhint: set it to the same name on all hosts, or name a file in GOTRAIN_RENDEZVOUS"))
 		}
 		path = filepath.Join(path, "gotrain-"+job)
 	} else if f.localName() {
 		job = "at-" + filepath.Base(path)
 	}
-	if err := writable(filepath.Dir(path)); err != nil {
-		return meet.Place{}, f.wrong(name, err)
-	}
 	d := &drop{path: path, job: job, generation: f.id.Restart}
 	p := meet.Place{How: "file " + path, Publish: d.publish, Lookup: d.lookup, Clear: d.clear}
 	if job != f.id.JobID {
 		p.Job = job
 	}
-	return p, nil
+	return d, p, nil
 }
 
 func writable(dir string) error {
@@ -72,6 +83,7 @@ type drop struct {
 	path       string
 	job        string
 	generation int
+	own        bool   // the folder is ownFolder's: it goes when it is empty
 	wrote      []byte // by rank 0
 	read       []byte // by another rank, the last time
 }
@@ -82,7 +94,7 @@ func (d *drop) publish(_ context.Context, addr string, token []byte) error {
 	}
 	text := note{job: d.job, generation: d.generation, addr: addr, token: string(token)}.format()
 	tmp := filepath.Join(filepath.Dir(d.path), ".gotrain-"+rand.Text())
-	file, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := d.create(tmp)
 	if err != nil {
 		return d.failed(err)
 	}
@@ -104,6 +116,19 @@ func (d *drop) publish(_ context.Context, addr string, token []byte) error {
 	return nil
 }
 
+// create makes a file. A job that ends may have just removed the folder, because it was empty; once there is a file in it, nobody can.
+func (d *drop) create(path string) (*os.File, error) {
+	for try := 0; ; try++ {
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if !d.own || !errors.Is(err, fs.ErrNotExist) || try == 100 {
+			return file, err
+		}
+		if _, err := privateFolder(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+	}
+}
+
 func (d *drop) failed(err error) error {
 	return launch.WithCode(launch.ExitStorage, fmt.Errorf("rendezvous: rank 0 cannot leave its address: %w\nhint: all hosts need a shared folder in which "+
 		"this user can write", err))
@@ -118,6 +143,9 @@ func (d *drop) over(n note) error {
 func (d *drop) clear() {
 	if b, err := readPrivate(d.path); err == nil && d.wrote != nil && bytes.Equal(b, d.wrote) {
 		os.Remove(d.path)
+	}
+	if d.own {
+		os.Remove(filepath.Dir(d.path)) // fails unless it is empty
 	}
 }
 

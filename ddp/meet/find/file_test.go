@@ -3,9 +3,12 @@ package find
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +68,33 @@ func TestFileCarriesAddressAndToken(t *testing.T) {
 	list, _ := os.ReadDir(filepath.Dir(path))
 	if len(list) != 0 {
 		t.Errorf("left behind: %v", list)
+	}
+}
+
+// The folder of this host is gone when the last rank 0 has gone, and one that wants to use it meanwhile makes it again.
+func TestOwnFolderGoes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "own")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 200 {
+				if _, err := privateFolder(dir); err != nil {
+					t.Error(err)
+				}
+				d := &drop{path: filepath.Join(dir, fmt.Sprint("gotrain-", i)), job: "j", own: true}
+				if err := d.publish(t.Context(), "h:1", nil); err != nil {
+					t.Error(err)
+				}
+				if n, err := d.look(); err != nil || n.addr != "h:1" {
+					t.Error(n, err)
+				}
+				d.clear()
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder stays: %v", err)
 	}
 }
 

@@ -36,6 +36,9 @@ func privateFolder(path string) (string, error) {
 		return "", err
 	}
 	st, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile; who uses it creates it again
+		return path, nil
+	}
 	if err != nil {
 		return "", err
 	}

@@ -181,9 +181,12 @@ func (f *finder) local() (meet.Place, error) {
 	if err != nil {
 		return meet.Place{}, err
 	}
-	p, err := f.file("file://" + dir)
-	p.How = "a file on this machine"
-	return p, err
+	d, p, err := f.drop("file://" + dir + "/")
+	if err != nil {
+		return meet.Place{}, err
+	}
+	d.own, p.How = true, "a file on this host"
+	return p, nil
 }
 
 func ownFolder() (string, error) {

@@ -74,7 +74,7 @@ func TestWhere(t *testing.T) {
 		{slurm + "SLURM_STEP_ID=0 PMI_FD=6", " | PMI-1 (PMI_FD=6) | exchanged"},
 		{slurm + "SLURM_STEP_ID=0 PMIX_NAMESPACE=slurm.pmix.5.0 GOTRAIN_PMIX=/nowhere", "n07:23456 | n07:23456 (first host of Slurm's step 123456.0) | open"},
 		{ompi + master, "n1:29500 | MASTER_ADDR=n1 MASTER_PORT=29500 | job at-n1:29500 | open"},
-		{"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1", " | a file on this machine | exchanged"},
+		{"RANK=1 WORLD_SIZE=2 LOCAL_RANK=1", " | a file on this host | exchanged"},
 	} {
 		if got, err := place(t, c.env); err != nil || got != c.want {
 			t.Errorf("%s\n got %s, %v\nwant %s", c.env, got, err, c.want)

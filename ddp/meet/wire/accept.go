@@ -22,6 +22,7 @@ const (
 	OldGeneration         // the job was restarted since
 	NewGeneration         // an older generation has not ended yet: the client may try again
 	WrongServer           // another rank or another kind of listener was called
+	EarlierToken          // the proof is wrong, and this job has begun: it may be one that is about to end, and the client may try again
 	verdicts
 )
 
@@ -30,7 +31,7 @@ func (v Verdict) String() string {
 		return fmt.Sprintf("verdict %d", uint8(v))
 	}
 	return [...]string{"accepted", "wrong version", "wrong job", "wrong token", "wrong world", "wrong rank", "old generation", "new generation",
-		"wrong server"}[v]
+		"wrong server", "earlier token"}[v]
 }
 
 // AcceptHead is the size of an accept before its reason; MaxReason limits the reason.

@@ -23,8 +23,8 @@ func message(k Kind, b []byte) (again []byte, value any, err error) {
 		v, err := ParseBeat(b)
 		return v.Append(nil), v, err
 	case KindDigest:
-		v, err := ParseDigest(b)
-		return AppendDigest(nil, v), v, err
+		v, err := ParseDigest(b, nil)
+		return AppendDigest(nil, nil, v), v, err
 	case KindGather:
 		v, err := ParseGather(b)
 		return v.Append(nil), v, err
@@ -48,7 +48,7 @@ func samples() map[Kind][]byte {
 		KindJoin:     (&Join{Member: m, Network: "n", LocalWorld: 2, Nodes: -1, AtZero: true}).Append(nil),
 		KindRoster:   (&Roster{Beat: 500_000, Members: []Member{m, six}}).Append(nil),
 		KindBeat:     (&Beat{Calls: 12, Beats: 3, Work: "writing a checkpoint"}).Append(nil),
-		KindDigest:   AppendDigest(nil, []Pulse{{Beat: Beat{Calls: -1}}, {Silent: 4000, Left: true}}),
+		KindDigest:   AppendDigest(nil, nil, []Pulse{{Beat: Beat{Calls: -1}}, {Silent: 4000, Left: true}}),
 		KindGather:   (&Gather{Seq: 1, Key: "k", What: "link", Ranks: []int{0, 2}, Limit: 30000, Mine: []byte{1, 2}}).Append(nil),
 		KindGathered: (&Gathered{Seq: 1, Missing: []int{}, All: [][]byte{{1}, {}}}).Append(nil),
 		KindFault:    (&Fault{Rank: 5, Host: "n2", Reason: "killed", Own: true}).Append(nil),

@@ -26,30 +26,3 @@ func ParseBeat(b []byte) (Beat, error) {
 	v := r.beat()
 	return v, r.end()
 }
-
-// Pulse is what a digest says of a rank.
-type Pulse struct {
-	Beat
-	Silent uint64 // milliseconds since its last sign of life
-	Left   bool
-}
-
-// AppendDigest appends the payload: a pulse for each rank.
-func AppendDigest(b []byte, list []Pulse) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
-	for i := range list {
-		b = list[i].Beat.append(b)
-		b = appendBool(binary.AppendUvarint(b, list[i].Silent), list[i].Left)
-	}
-	return b
-}
-
-// ParseDigest parses the payload.
-func ParseDigest(b []byte) ([]Pulse, error) {
-	r := &reader{b: b}
-	list := make([]Pulse, r.count(5))
-	for i := range list {
-		list[i] = Pulse{Beat: r.beat(), Silent: r.uint(), Left: r.bool()}
-	}
-	return list, r.end()
-}

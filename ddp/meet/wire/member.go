@@ -75,11 +75,13 @@ func ParseJoin(b []byte) (j Join, err error) {
 // Roster is the list of all ranks, and what the coordinator decided for them.
 type Roster struct {
 	Members []Member
-	Beat    int64 // microseconds between signs of life; below 0: silence is never a failure
+	Nonce   string // of the meeting
+	Beat    int64  // microseconds between signs of life; below 0: silence is never a failure
 }
 
 // Append appends the payload.
 func (s *Roster) Append(b []byte) []byte {
+	b = appendText(b, s.Nonce)
 	b = binary.AppendVarint(b, s.Beat)
 	b = binary.AppendUvarint(b, uint64(len(s.Members)))
 	for i := range s.Members {
@@ -91,6 +93,7 @@ func (s *Roster) Append(b []byte) []byte {
 // ParseRoster parses the payload.
 func ParseRoster(b []byte) (s Roster, err error) {
 	r := &reader{b: b}
+	s.Nonce = r.text()
 	s.Beat = r.int()
 	for range r.count(8) {
 		if s.Members = append(s.Members, r.member()); r.bad {
