@@ -243,7 +243,8 @@ func TestSignalsAcrossHosts(t *testing.T) {
 
 // Ctrl-Z suspends the ranks on all hosts, and fg resumes them.
 func TestSuspendAcrossHosts(t *testing.T) {
-	h := start(t, nil, "--rsh", reach(t, asChild), "-H", "n1,n2", "sh", "-c", `trap 'exit 75' TERM; echo ready $$; while :; do sleep 0.01; done`)
+	// A shell that is starting a program cannot be seen as stopped (it waits for the child, in state D), so it starts none after "ready".
+	h := start(t, nil, "--rsh", reach(t, asChild), "-H", "n1,n2", "sh", "-c", `trap 'kill $!; exit 75' TERM; sleep 100 & echo ready $$; while :; do wait; done`)
 	h.out.waitFor(t, "ready", 2)
 	var pids []int
 	for line := range strings.Lines(h.out.String()) {
