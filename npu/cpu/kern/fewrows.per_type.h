@@ -55,6 +55,7 @@ static void FN(few_groups)(void *ctx, int64_t lo, int64_t hi) {
 	const AT *a = sizeof(AT) == sizeof(EL) ? c->p[0] : c->ws;
 	int64_t M = c->n[0], k = c->n[1], piece = FEW_PIECE / (M * (int64_t)sizeof(AT)) & ~63;
 	V sums[8 * FEW_GROUP];
+	int alone = M == 1 && few_alone();
 	for (int64_t j = lo * FEW_GROUP; j < hi * FEW_GROUP && j < c->n[2]; j += FEW_GROUP) {
 		int m = c->n[2] - j < FEW_GROUP ? (int)(c->n[2] - j) : FEW_GROUP;
 		for (int64_t q = 0; q < M * FEW_GROUP; q++) sums[q] = (V){0};
@@ -66,7 +67,7 @@ static void FN(few_groups)(void *ctx, int64_t lo, int64_t hi) {
 	case M:                                                                                         \
 		for (; r + R <= m; r += R) FN(few_block)(sums + r, a, b + r * k, k, k0, k1, M, R);          \
 		break;
-			switch (M) {
+			switch (alone ? 0 : M) {
 				CASE(1, 4)
 				CASE(2, 4)
 				CASE(3, 4)
