@@ -49,7 +49,8 @@
 // Every rank sends a heartbeat each 500 ms (Config.Heartbeat of rank 0), with the number of its collectives and its long work; the coordinator sends
 // everybody what has changed of all: some 2 kB a beat where 1000 ranks train. What Life returns is thus at most two beats old. A rank from which
 // nothing came for eight beats has failed. So has rank 0 for a rank that hears nothing from it. Time in which the watching process itself did not run
-// does not count, so a job may be suspended as a whole. With heartbeats off, silence is no failure: for debuggers. Control and data connections have keepalive probes, and between hosts a limit of the same eight beats
+// does not count, so a job may be suspended as a whole. With heartbeats off, silence is no failure: for debuggers.
+// Control and data connections have keepalive probes, and between hosts a limit of the same eight beats
 // for unacknowledged data (TCP_USER_TIMEOUT), because probes rest while data are on their way.
 //
 //	what happens                          who notices                         after (measured)
