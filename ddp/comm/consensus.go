@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"time"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -85,6 +86,7 @@ func explain(ctx context.Context, c Communicator, what string, items []Item, has
 	if err := Wait(ctx)(c.AllGather(ctx, Host(texts, npu.U8), Host(text, npu.U8))); err != nil {
 		return fmt.Errorf("comm: comparing %s: %w", what, err)
 	}
+	leave(ctx, c)
 	show := func(r int) string {
 		return string(bytes.TrimRight(texts[r*len(text):(r+1)*len(text)], "\x00"))
 	}
@@ -93,6 +95,13 @@ func explain(ctx context.Context, c Communicator, what string, items []Item, has
 	}
 	e.Mine, e.Its = show(0), show(e.Ranks[0])
 	return e
+}
+
+// leave waits until all ranks have what they need for their message: the first one to end takes the group with it. Failures are of no interest.
+func leave(ctx context.Context, c Communicator) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_ = Wait(ctx)(c.AllReduce(ctx, HostOf([]int64{0}), Max)) // see above
 }
 
 func (it Item) hash() uint64 {
