@@ -31,11 +31,11 @@ var convAlgorithms = []string{AutoConv, DirectConv, WinogradConv}
 // kernelChoice is how the network is computed where the device has a choice. Rank 0 decides, and all take it.
 type kernelChoice struct {
 	tune.Choices
-	Made bool   `json:"made"` // by measurement or from a checkpoint, so that checkpoints keep it
+	Made bool   `json:"made"` // checkpoints keep it; false if the configuration says direct
 	Why  string `json:"why"`
 }
 
-// kept is what a checkpoint keeps.
+// kept is what a checkpoint keeps: nothing where the algorithms are direct by the configuration.
 func (k kernelChoice) kept() *checkpoint.Kernels {
 	if !k.Made {
 		return nil
@@ -46,7 +46,7 @@ func (k kernelChoice) kept() *checkpoint.Kernels {
 // chooseKernels decides which algorithms the networks use: as the configuration says, as in the checkpoint that the run resumes from, so that it continues
 // bit by bit, or the fastest ones. It precedes compilation.
 func (t *Trainer) chooseKernels(ctx context.Context, graphs ...*plan.Graph) error {
-	if t.cfg.ConvAlgorithm == DirectConv || !slices.ContainsFunc(graphs, convolves) {
+	if !slices.ContainsFunc(graphs, convolves) {
 		return nil
 	}
 	var mine []byte
@@ -79,11 +79,16 @@ func convolves(g *plan.Graph) bool {
 
 // decideKernels is rank 0's choice.
 func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k kernelChoice, err error) {
-	ops, err := t.choosable(graphs)
+	if t.cfg.ConvAlgorithm == DirectConv { // told all the same: ranks with other settings would not know
+		return k, nil
+	}
+	all, err := t.convolutions(graphs)
 	if err != nil {
 		return k, err
 	}
+	ops := slices.DeleteFunc(slices.Clone(all), func(op npu.Op) bool { return len(npu.Algorithms(t.dev, op)) < 2 })
 	if t.cfg.ConvAlgorithm == WinogradConv {
+		k.Made = true
 		k.Choices = tune.Forced(t.dev, ops, WinogradConv)
 		k.Why = or(k.Sentence(), "direct: "+t.dev.Info().Name+" has no other algorithm for those of this model")
 		return k, nil
@@ -98,8 +103,8 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 		return k.says("direct, as in the checkpoint "+name, len(ops) > 0), nil
 	}
 	if found {
-		k.Choices = tune.Choices{Algorithms: was.Algorithms}
-		if gone := k.Without(t.dev, ops); len(gone) > 0 {
+		k.Choices = tune.Choices{Algorithms: maps.Clone(was.Algorithms)}
+		if gone := k.Without(t.dev, all); len(gone) > 0 {
 			slog.Warn(fmt.Sprintf("this machine lacks the algorithm that the checkpoint %s has for %d convolutions: the run continues with the direct one, and "+
 				"losses agree to rounding, not bit by bit", name, len(gone)))
 		}
@@ -176,11 +181,8 @@ func (t *Trainer) earlierKernels(ctx context.Context) (was *checkpoint.Kernels, 
 	return nil, "", false, nil
 }
 
-// choosable lists the ops of the networks for which the device has several algorithms, with the layouts that they have without a choice.
-func (t *Trainer) choosable(graphs []*plan.Graph) (ops []npu.Op, err error) {
-	if _, ok := t.dev.(npu.Algorithmic); !ok {
-		return nil, nil
-	}
+// convolutions lists those of the networks, with the layouts that they have without a choice.
+func (t *Trainer) convolutions(graphs []*plan.Graph) (ops []npu.Op, err error) {
 	for i, g := range graphs {
 		o := t.planOptions()
 		if i > 0 {
@@ -194,7 +196,7 @@ func (t *Trainer) choosable(graphs []*plan.Graph) (ops []npu.Op, err error) {
 			return nil, err
 		}
 		for _, s := range p.Steps {
-			if s.Host == nil && len(npu.Algorithms(t.dev, s.Op)) > 1 {
+			if s.Host == nil && strings.HasPrefix(s.Op.Kind, npu.Conv2D) {
 				ops = append(ops, s.Op)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,10 +20,23 @@ import (
 // twoWays is the plain-Go device with a second algorithm for convolutions, which computes the same.
 type twoWays struct{ npu.Device }
 
+// noChoice could have several algorithms, but has one for each of these convolutions.
+type noChoice struct{ twoWays }
+
+func (noChoice) Algorithms(npu.Op) []string { return []string{npu.Direct} }
+
+func (d noChoice) Choose(op npu.Op) (npu.Op, error) {
+	if err := npu.CheckAlgorithm(op); err != nil {
+		return op, err
+	}
+	return d.twoWays.Choose(op)
+}
+
 func init() {
 	for name, wrap := range map[string]func(npu.Device) npu.Device{
-		"two-ways": func(d npu.Device) npu.Device { return twoWays{d} },
-		"one-way":  func(d npu.Device) npu.Device { return d },
+		"two-ways":  func(d npu.Device) npu.Device { return twoWays{d} },
+		"no-choice": func(d npu.Device) npu.Device { return noChoice{twoWays{d}} },
+		"one-way":   func(d npu.Device) npu.Device { return d },
 	} {
 		npu.Register(name, -1, func(o npu.Options) (npu.Device, error) {
 			o.Extra = nil // without calibration
@@ -148,9 +162,16 @@ func TestResumeFollowsTheAlgorithms(t *testing.T) {
 		if strings.Contains(said(), "another algorithm") {
 			t.Errorf("nothing has changed:\n%s", said())
 		}
-		got, err = convolving(t, []*cache{other}, WithCheckpoints(dir, 2), WithSteps(8), WithDevice("one-way", 1))
-		if lacks := strings.Contains(said(), "this machine lacks the algorithm"); err != nil || got[0] != allDirect || lacks != (fast == npu.Winograd4) {
-			t.Errorf("%q: without another algorithm %q %v\n%s", fast, got, err, said())
+		for steps, device := range map[int]string{8: "one-way", 10: "no-choice"} {
+			folder := t.TempDir()
+			if err := os.CopyFS(folder, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			said := logged(t)
+			got, err = convolving(t, []*cache{other}, WithCheckpoints(folder, 2), WithSteps(steps), WithDevice(device, 1))
+			if lacks := strings.Contains(said(), "this machine lacks the algorithm"); err != nil || got[0] != allDirect || lacks != (fast == npu.Winograd4) {
+				t.Errorf("%q: %s: %q %v\n%s", fast, device, got, err, said())
+			}
 		}
 	}
 }
@@ -169,6 +190,27 @@ func TestResumeFromBeforeThereWasAChoice(t *testing.T) {
 	got, err := convolving(t, []*cache{fast}, WithCheckpoints(dir, 2), WithSteps(8), WithConvAlgorithm(WinogradConv))
 	if err != nil || got[0] != allWinograd || fast.held != 0 || !strings.Contains(said(), "3 convolutions are computed by another algorithm than before") {
 		t.Errorf("%q %v, contests %d\n%s", got, err, fast.held, said())
+	}
+}
+
+// What the configuration wants is in the checkpoint too, for runs that resume with another one.
+func TestResumeFromWhatWasWanted(t *testing.T) {
+	dir := t.TempDir()
+	c := newCache(t, npu.Direct)
+	for steps, setting := range []string{4: WinogradConv, 6: WinogradConv, 8: AutoConv} {
+		if setting == "" {
+			continue
+		}
+		said := logged(t)
+		got, err := convolving(t, []*cache{c}, WithCheckpoints(dir, 2), WithSteps(steps), WithConvAlgorithm(setting))
+		if err != nil || got[0] != allWinograd || c.held != 0 || strings.Contains(said(), "than before") {
+			t.Errorf("%d steps, %s: %q %v, contests %d\n%s", steps, setting, got, err, c.held, said())
+		}
+	}
+	said := logged(t)
+	got, err := convolving(t, []*cache{c}, WithCheckpoints(dir, 2), WithSteps(10), WithConvAlgorithm(DirectConv))
+	if err != nil || got[0] != allDirect || !strings.Contains(said(), "are computed by another algorithm than before") {
+		t.Errorf("%q %v\n%s", got, err, said())
 	}
 }
 

@@ -178,7 +178,7 @@ func (d *dataReport) load(ctx context.Context, src data.Source, r *recipes.Recip
 		before = s.Stages()
 	}
 	load, cpu, begin, n := l.Stats().Load, processTime(), time.Now(), 0
-	for time.Since(begin) < least {
+	for n == 0 || time.Since(begin) < least {
 		if err := next(); err != nil {
 			return err
 		}

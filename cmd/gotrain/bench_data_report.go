@@ -65,7 +65,7 @@ func (d *dataReport) judge() {
 		d.Verdict = fmt.Sprintf("compute bounds a run on this machine, but loading takes %s of the processors from it, if all of them compute. %s",
 			percent(d.Part), d.cheaper())
 	case d.Workers < atMost && work/float64(atMost) < d.Step:
-		d.Bound, d.Helpful = "data", min(atMost, int(math.Ceil(work/d.Step)))
+		d.Bound, d.Helpful = "data", min(atMost, max(d.Workers+1, int(math.Ceil(float64(d.Workers)*d.Load/d.Step))))
 		d.Verdict = fmt.Sprintf("data bound a run on this machine: the samples of a step take %s, and the step computes for %s. Set data.workers_per_rank = %d.",
 			seconds(d.Load), seconds(d.Step), d.Helpful)
 	default:

@@ -169,7 +169,9 @@ func (d *dialer) final(m failure, now time.Time) error {
 			return nil // the old one is about to end
 		case r.signed:
 			return &RefusedError{r.reason, d.advice(r.verdict)}
-		case r.verdict == wire.WrongToken: // a job of the same name that waits for its ranks: no earlier one, which would be about to end
+		case r.verdict == wire.WrongToken && d.cfg.Place.Lookup == nil:
+			// A job of the same name that waits for its ranks: no earlier one, which would be about to end. A published token may be of an earlier run that
+			// left it behind, and is looked up again.
 			return &RefusedError{fmt.Sprintf("%s refuses: %s", m.at, r.reason), d.advice(r.verdict)}
 		}
 	} else if !foreign {

@@ -198,7 +198,7 @@ func TestOtherProtocol(t *testing.T) {
 	io.ReadFull(conn, nonce)
 	conn.Write(wire.Proof(groups[1].token, b, nonce))
 	got, err := io.ReadAll(conn)
-	if err != nil || !bytes.Contains(got, []byte("rank 1 speaks version 9 of the protocol, this job version 1")) {
+	if err != nil || !bytes.Contains(got, []byte("rank 1 speaks version 9 of the protocol, this job version 2")) {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -35,7 +35,8 @@ func (d *Device) winograd(c conv, tile int) (*kern.Winograd, error) {
 			return nil, errNotMine
 		}
 	}
-	w := &kern.Winograd{Tile: tile, In: k[1], Out: k[0], X: c.x, Y: c.y, Top: pad[0], Left: pad[1], Relu: c.relu, Threads: d.threads}
+	w := &kern.Winograd{Tile: tile, In: k[1], Out: k[0], X: c.x, Y: c.y, Top: pad[0], Left: pad[1], Relu: c.relu, Threads: d.threads,
+		Scratch: maxWinogradScratch}
 	switch c.kind {
 	case npu.Conv2DBwdData:
 		w.In, w.Out, w.X, w.Y, w.Top, w.Left, w.Flip = k[0], k[1], c.y, c.x, 2-pad[0], 2-pad[1], true
@@ -44,9 +45,6 @@ func (d *Device) winograd(c conv, tile int) (*kern.Winograd, error) {
 	}
 	if err := w.Plan(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotMine, err)
-	}
-	if w.Call().Workspace() > maxWinogradScratch {
-		return nil, fmt.Errorf("%w: a Winograd convolution with more than %d MiB of scratch memory", errNotMine, maxWinogradScratch>>20)
 	}
 	return w, nil
 }

@@ -19,17 +19,8 @@ type Choices struct {
 // Algorithm is the algorithm of an op.
 func (c Choices) Algorithm(op npu.Op) string { return c.Algorithms[Key(op)] }
 
-// Without drops algorithms that the device does not have for these ops, and returns the keys of those. A device without algorithms has none, for any op.
+// Without drops algorithms that the device does not have for these ops, which are all of the network's, and returns the keys of those.
 func (c *Choices) Without(dev npu.Device, ops []npu.Op) (dropped []string) {
-	if _, ok := dev.(npu.Algorithmic); !ok {
-		for key, a := range c.Algorithms {
-			if a != npu.Direct {
-				c.Algorithms[key] = npu.Direct
-				dropped = append(dropped, key)
-			}
-		}
-		return dropped
-	}
 	for _, op := range ops {
 		key := Key(op)
 		if a := c.Algorithms[key]; a != npu.Direct && !slices.Contains(npu.Algorithms(dev, op), a) {
@@ -40,14 +31,29 @@ func (c *Choices) Without(dev npu.Device, ops []npu.Op) (dropped []string) {
 	return dropped
 }
 
+// common lists, by key, the algorithms that all ops of the key have, Direct first, and the first op of each key; keys are in the order of the ops.
+func common(dev npu.Device, ops []npu.Op) (keys []string, names map[string][]string, first map[string]npu.Op) {
+	names, first = map[string][]string{}, map[string]npu.Op{}
+	for _, op := range ops {
+		key, has := Key(op), npu.Algorithms(dev, op)
+		if old, seen := names[key]; seen {
+			names[key] = slices.DeleteFunc(slices.Clone(old), func(a string) bool { return !slices.Contains(has, a) })
+			continue
+		}
+		keys, names[key], first[key] = append(keys, key), has, op
+	}
+	return keys, names, first
+}
+
 // Forced is every op's fastest algorithm of a family of names by its arithmetic: the first of the device's list that begins with the prefix. It measures
 // nothing, so machines with the same library and instruction set agree.
 func Forced(dev npu.Device, ops []npu.Op, prefix string) Choices {
 	c := Choices{Algorithms: map[string]string{}}
-	for _, op := range ops {
-		for _, a := range npu.Algorithms(dev, op) {
+	keys, names, _ := common(dev, ops)
+	for _, key := range keys {
+		for _, a := range names[key] {
 			if a != npu.Direct && strings.HasPrefix(a, prefix) {
-				c.Algorithms[Key(op)] = a
+				c.Algorithms[key] = a
 				break
 			}
 		}

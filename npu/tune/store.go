@@ -90,10 +90,14 @@ func (s shelf) read(machine string) (map[string]answer, error) {
 	return p.Answers, nil
 }
 
-// add keeps more answers. Those that are there stay: others may use them already. It returns all.
-func (s shelf) add(machine string, more map[string]answer) (map[string]answer, error) {
+// add keeps more answers, to the questions of a list. Those that are there stay, since others may use them already, unless they name what no longer exists. It
+// returns all.
+func (s shelf) add(machine string, more map[string]answer, list []Contest) (map[string]answer, error) {
 	all := maps.Clone(more)
 	if old, err := s.read(machine); err == nil { // a damaged one is replaced
+		for _, c := range missing(list, old) {
+			delete(old, c.Key)
+		}
 		maps.Copy(all, old)
 	}
 	raw, err := json.MarshalIndent(page{Version, machine, all}, "", " ")

@@ -52,17 +52,14 @@ type Report struct {
 // or, if it is nil, on one of its own.
 func (t *Tuner) Choose(ctx context.Context, dev npu.Device, s npu.Stream, ops []npu.Op) (Choices, Report, error) {
 	var list []Contest
-	seen := map[string]bool{}
-	for _, op := range ops {
-		names := npu.Algorithms(dev, op)
-		key := Key(op)
-		if len(names) < 2 || seen[key] {
+	keys, names, first := common(dev, ops)
+	for _, key := range keys {
+		if len(names[key]) < 2 {
 			continue
 		}
-		seen[key] = true
 		c := Contest{Key: key}
-		for _, n := range names {
-			c.Entrants = append(c.Entrants, Entrant{Name: n, Op: op.WithAlgorithm(n)})
+		for _, n := range names[key] {
+			c.Entrants = append(c.Entrants, Entrant{Name: n, Op: first[key].WithAlgorithm(n)})
 		}
 		list = append(list, c)
 	}
@@ -94,7 +91,7 @@ func (t *Tuner) answers(ctx context.Context, dev npu.Device, s npu.Stream, list 
 		return nil, rep, nil
 	}
 	machine := identity(dev)
-	known, err := sh.read(machine)
+	known, _ := sh.read(machine) // read again below, where a damaged file is told
 	if len(missing(list, known)) == 0 {
 		return picked(list, known), rep, nil
 	}
@@ -120,7 +117,7 @@ func (t *Tuner) answers(ctx context.Context, dev npu.Device, s npu.Stream, list 
 		return nil, rep, fmt.Errorf("tune: %w", err)
 	}
 	rep.Measured, rep.Took = len(open), time.Since(begin)
-	if known, err = sh.add(machine, fresh); err != nil {
+	if known, err = sh.add(machine, fresh, list); err != nil {
 		rep.Lost, known = err, nil
 	}
 	return picked(list, known), rep, nil

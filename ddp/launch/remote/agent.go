@@ -29,7 +29,7 @@ type Target struct {
 	Forward func(env []string) []string // the variables of the job that are sent; nil: all
 	Grace   time.Duration               // for the ranks if the channel ends
 	Guard   *launch.Guard               // kills ssh when this process dies
-	Silence time.Duration               // after which the host is lost; 0 means 4.5 s
+	Silence time.Duration               // after which the host is lost; 0 means 10 s
 }
 
 // Agent is another machine as a Node.

@@ -13,7 +13,7 @@
 //
 // When the channel ends, the agent asks its ranks to stop, and kills them after the grace time. The channel ends when the caller, ssh or sshd dies, by
 // whatever signal. A caller or network that is silent for 20 s counts as dead too. When the agent dies, the kernel kills the ranks, and its guard process
-// kills what they started. An agent that is silent for 4.5 s, because its host or ssh is frozen, is lost to the caller, which ends the ranks on the
+// kills what they started. An agent that is silent for 10 s, because its host or ssh is frozen, is lost to the caller, which ends the ranks on the
 // other hosts. When the caller dies, its guard process kills ssh.
 //
 // # Protocol

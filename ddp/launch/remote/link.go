@@ -77,7 +77,7 @@ func (l *link) read(r *bufio.Reader) {
 			err = l.handle(f)
 		}
 		if err != nil {
-			l.fail(hinted(l.explain(err)))
+			l.fail(hintedLost(l.explain(err)))
 			return
 		}
 	}

@@ -12,7 +12,7 @@ const (
 	keep       = 16 << 20 // bytes of output that wait for a slow reader
 	patience   = time.Second
 	silenceMax = 20 * time.Second
-	frozen     = 9 * beat // of an agent; a little more than the ranks on other hosts wait for a heartbeat, whose word says more
+	frozen     = 20 * beat // of an agent: more than ranks wait for a heartbeat by default, whose word says more, and than a machine that is being moved stands
 )
 
 // outbox sends frames over the channel. Control frames never wait for output: output is sent as far as the other side gives credit, waits in a bounded

@@ -93,3 +93,11 @@ func hinted(err error) error {
 	}
 	return err
 }
+
+// hintedLost is hinted for a channel that worked: what its program wrote on the way, about a locale or a file, is not the reason.
+func hintedLost(err error) error {
+	if text := err.Error(); strings.Contains(text, "\nhint: ") || !strings.Contains(text, "exit status 255") {
+		return err
+	}
+	return fmt.Errorf("%w\nhint: the connection to the host broke: look at the network, at the host, and at sshd's log there", err)
+}

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the protocol.
-const Version = 1
+const Version = 2
 
 // magic begins every connection.
 const magic = "gotrain\x00"

@@ -27,6 +27,7 @@ type Winograd struct {
 	Relu    bool
 	Grad    bool // the weight gradient: Y is dy
 	Threads int
+	Scratch int64 // limit of the workspace in bytes: fewer threads work where each would need too much; 0: none
 
 	rows, cols                    int // tiles of an image
 	parts, strips, blocks, width  int
@@ -43,8 +44,26 @@ const (
 	blockWidth  = 64
 )
 
-// Plan divides the work among threads. It fails if a layout is not supported.
+// Plan divides the work among threads. It fails if a layout is not supported, or if one thread already needs more than Scratch: whether it fails does not
+// depend on the number of threads.
 func (w *Winograd) Plan() error {
+	for threads := max(w.Threads, 1); ; threads-- {
+		if err := w.divide(threads); err != nil {
+			return err
+		}
+		if w.Scratch == 0 || w.workspace() <= w.Scratch {
+			return nil
+		}
+		if threads = min(threads, w.parts); threads == 1 {
+			return fmt.Errorf("kern: a Winograd convolution with more than %d MiB of scratch memory", w.Scratch>>20)
+		}
+	}
+}
+
+func (w *Winograd) workspace() int64 { return w.common + int64(w.parts)*w.part }
+
+// divide plans for a number of threads.
+func (w *Winograd) divide(threads int) error {
 	if _, err := picture(w.X); err != nil {
 		return err
 	}
@@ -60,11 +79,11 @@ func (w *Winograd) Plan() error {
 	if weights > largeMatrix && all <= sharedBytes && w.Out > blockWidth {
 		w.width = blockWidth
 		w.blocks = (w.Out + w.width - 1) / w.width
-		w.parts = min(w.Threads, w.blocks)
+		w.parts = min(threads, w.blocks)
 	} else {
 		most := max(int(stripBytes/(w.byPoint*int64(w.In+w.Out))), 16)
 		w.strips = min((tiles+most-1)/most, tiles)
-		w.parts = min(w.Threads, w.strips)
+		w.parts = min(threads, w.strips)
 		w.strips = min((w.strips+w.parts-1)/w.parts*w.parts, tiles)
 	}
 	size := func(rows, cols int) int64 { return (w.byPoint*int64(rows)*int64(cols) + 63) &^ 63 }
@@ -151,7 +170,7 @@ func (w *Winograd) Call() *Call {
 	c.v = append(c.v, w.common, w.part, w.second, w.third)
 	c.products = len(c.v)
 	c.v = append(c.v, make([]int64, 2*len(w.Products()))...)
-	c.workspace = w.common + int64(w.parts)*w.part
+	c.workspace = w.workspace()
 	return c
 }
 

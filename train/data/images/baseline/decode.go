@@ -3,6 +3,7 @@ package baseline
 import (
 	"errors"
 	"image"
+	"math"
 )
 
 // Decoder decodes one file at a time. It keeps its memory, so each goroutine needs its own. The zero value is ready.
@@ -46,11 +47,14 @@ func (d *Decoder) Decode(src []byte, r image.Rectangle, dst []byte) error {
 	}
 	j := &d.job
 	scratch := j.set(f, r)
+	if scratch > math.MaxInt32 { // the offsets of a job
+		return ErrOther
+	}
 	if cap(d.planes) < scratch {
 		d.planes = make([]byte, scratch)
 	}
 	planes := d.planes[:scratch]
-	if need := f.end - f.scan + padding; cap(d.data) < need {
+	if need := f.end + 2 - f.scan + padding; cap(d.data) < need {
 		d.data = make([]byte, need+need/4)
 	}
 	k := d.kernels(j)

@@ -271,3 +271,21 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	})
 }
+
+// Memory that was made for another file is used again if it is large enough, and only then.
+func TestMemoryOfAnotherFile(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		d := Decoder{}
+		d.plain = plain
+		raw := pictures(t)["baseline_420.jpg"]
+		for spare := range 4 {
+			if err := d.Parse(raw); err != nil {
+				t.Fatal(err)
+			}
+			d.data = make([]byte, d.f.end-d.f.scan+padding+spare)
+			if _, _, _, err := whole(&d, raw); err != nil {
+				t.Errorf("plain %v, %d bytes more than the scan: %v", plain, spare, err)
+			}
+		}
+	}
+}

@@ -134,7 +134,11 @@ func (t *huffman) chain() {
 			if e&long != 0 || length+n > fastBits {
 				break
 			}
-			length, advance = length+n, advance+int(e>>8&0xff)
+			by := int(e >> 8 & 0xff)
+			if by < endOfBlock && advance+by >= 64 {
+				break // behind the block: damaged, which the path for single codes finds
+			}
+			length, advance = length+n, advance+by
 		}
 		t.skip[i] = uint16(advance<<8 | length)
 	}
