@@ -140,6 +140,12 @@ func chooseConv(d *Device, op npu.Op) (npu.Op, error) {
 	if err != nil {
 		return op, notMine(err)
 	}
+	setLayouts(op, lx, lw, ly)
+	return op, nil
+}
+
+// setLayouts gives a convolution of any of the three kinds its layouts of images, weights and results. Everything else, such as the bias, is plain.
+func setLayouts(op npu.Op, lx, lw, ly npu.Layout) {
 	switch op.Kind {
 	case npu.Conv2D:
 		op.In[0].Layout, op.In[1].Layout, op.Out[0].Layout = lx, lw, ly
@@ -154,7 +160,6 @@ func chooseConv(d *Device, op npu.Op) (npu.Op, error) {
 	for i := range op.Out[1:] {
 		op.Out[1+i].Layout = npu.Plain
 	}
-	return op, nil
 }
 
 // convWeights is the layout of the weights: the given one if the implementation stays the same with it, otherwise the library's choice.

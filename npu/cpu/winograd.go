@@ -98,20 +98,7 @@ func chooseWinograd(d *Device, op npu.Op) (npu.Op, error) {
 	if err != nil {
 		return op, err
 	}
-	switch op.Kind {
-	case npu.Conv2D:
-		op.In[0].Layout, op.In[1].Layout, op.Out[0].Layout = lx, lw, ly
-	case npu.Conv2DBwdData:
-		op.In[0].Layout, op.In[1].Layout, op.Out[0].Layout = ly, lw, lx
-	case npu.Conv2DBwdWeights:
-		op.In[0].Layout, op.In[1].Layout, op.Out[0].Layout = lx, ly, lw
-	}
-	for i := range op.In[2:] {
-		op.In[2+i].Layout = npu.Plain
-	}
-	for i := range op.Out[1:] {
-		op.Out[1+i].Layout = npu.Plain
-	}
+	setLayouts(op, lx, lw, ly)
 	return op, nil
 }
 
