@@ -82,21 +82,27 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 	if t.cfg.ConvAlgorithm == DirectConv { // told all the same: ranks with other settings would not know
 		return k, nil
 	}
-	all, err := t.convolutions(graphs)
-	if err != nil {
-		return k, err
+	k.Made = true
+	wanted := t.cfg.ConvAlgorithm == WinogradConv
+	var was *checkpoint.Kernels
+	var name string
+	found := false
+	if !wanted {
+		if was, name, found, err = t.earlierKernels(ctx); err != nil {
+			return k, err
+		}
+	}
+	var all []npu.Op
+	if _, several := t.dev.(npu.Algorithmic); several || was != nil { // otherwise there is nothing to choose, or to drop
+		if all, err = t.convolutions(graphs); err != nil {
+			return k, err
+		}
 	}
 	ops := slices.DeleteFunc(slices.Clone(all), func(op npu.Op) bool { return len(npu.Algorithms(t.dev, op)) < 2 })
-	if t.cfg.ConvAlgorithm == WinogradConv {
-		k.Made = true
+	if wanted {
 		k.Choices = tune.Forced(t.dev, ops, WinogradConv)
 		k.Why = or(k.Sentence(), "direct: "+t.dev.Info().Name+" has no other algorithm for those of this model")
 		return k, nil
-	}
-	k.Made = true
-	was, name, found, err := t.earlierKernels(ctx)
-	if err != nil {
-		return k, err
 	}
 	if found && was == nil { // it was trained by the direct algorithm
 		k.Choices.Algorithms = direct(ops)
