@@ -147,13 +147,15 @@ func (t *Trainer) fastest(ctx context.Context, k *kernelChoice, ops []npu.Op) er
 	}
 	switch {
 	case rep.Lost != nil:
+		n := 0
 		for key, a := range direct(ops) { // also for runs that resume from this one's checkpoints
 			if _, known := k.Algorithms[key]; !known {
 				k.Algorithms[key] = a
+				n++
 			}
 		}
-		slog.Warn("convolutions use the direct algorithm, since the result of a measurement cannot be kept\n"+
-			"hint: set XDG_CACHE_HOME to a folder that can be written, or train.conv_algorithm to winograd", "reason", rep.Lost)
+		slog.Warn(fmt.Sprintf("%d convolutions use the direct algorithm, since the result of a measurement cannot be kept\n"+
+			"hint: set XDG_CACHE_HOME to a folder that can be written, or train.conv_algorithm to winograd", n), "reason", rep.Lost)
 	case rep.Measured > 0:
 		k.Why = fmt.Sprintf("%s, by measurement (%v)", k.Sentence(), rep.Took.Round(10*time.Millisecond))
 	default:

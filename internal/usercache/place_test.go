@@ -1,6 +1,7 @@
 package usercache
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,10 +26,23 @@ func TestMake(t *testing.T) {
 	if _, err := (Place{Base: base, Own: []string{"file"}}).Make(); err == nil {
 		t.Error("a file is no directory")
 	}
+	if dir, err := p.Find(); err != nil || dir != filepath.Join(base, "gotrain", "data") {
+		t.Errorf("found %s %v", dir, err)
+	}
+	absent := Place{Base: base, Own: []string{"gotrain", "absent"}}
+	if _, err := absent.Find(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("found what is not there: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(base, "gotrain", "absent")); err == nil {
+		t.Error("Find has made a folder")
+	}
 	if err := os.Chmod(filepath.Join(base, "gotrain"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Make(); err == nil {
 		t.Error("others can write there")
+	}
+	if _, err := p.Find(); err == nil {
+		t.Error("others can write there, and it is found")
 	}
 }

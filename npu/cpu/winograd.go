@@ -91,6 +91,22 @@ func (d *Device) Algorithms(op npu.Op) []string {
 	return list
 }
 
+// Form implements tune.Formed. It tells how a convolution by Winograd's algorithm divides its work, which changes with the number of pictures. It is "" for the library's
+// kernels.
+func (d *Device) Form(op npu.Op) string {
+	tile, ok := winogradTiles[op.Attrs.Str(npu.AttrAlgorithm)]
+	if !ok {
+		return ""
+	}
+	c := d.parseConv(op)
+	c.x.Layout, c.y.Layout = d.winogradLayouts(c)
+	w, err := d.winograd(c, tile)
+	if err != nil {
+		return ""
+	}
+	return w.Form()
+}
+
 func chooseWinograd(d *Device, op npu.Op) (npu.Op, error) {
 	c := d.parseConv(op)
 	lx, ly := d.winogradLayouts(c)

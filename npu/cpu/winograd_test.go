@@ -12,6 +12,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 	"github.com/gotrain/gotrain/npu/nputest"
+	"github.com/gotrain/gotrain/npu/tune"
 )
 
 // three is a 3x3 convolution of stride 1.
@@ -48,6 +49,31 @@ func winogradCases(random int) []convCase {
 // winogradTolerance is the bound of the error of one result, by algorithm, in units of the root of the number of terms, which is the size of a sum of
 // products of values with unit variance.
 var winogradTolerance = map[string]float64{npu.Winograd4: 5e-5, npu.Winograd2: 5e-6}
+
+var _ tune.Formed = (*Device)(nil)
+
+// Wide layers of few pictures are divided by channels, with more pictures by tiles: package tune must not take one time for the other.
+func TestWinogradForms(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, n := range []int{9, 64} {
+			x, w := npu.D(npu.F32, n, 512, 7, 7), npu.D(npu.F32, 512, 512, 3, 3)
+			op := npu.Op{Kind: npu.Conv2DBwdWeights, Attrs: npu.Attrs{"pad": []int{1, 1, 1, 1}, "w_shape": []int(w.Shape)}, In: []npu.Desc{x, x}, Out: []npu.Desc{w}}
+			if d.lib == nil {
+				return
+			}
+			if d.Form(op) != "" {
+				t.Errorf("the direct algorithm is in form %s", d.Form(op))
+			}
+			want := "blocks of "
+			if n == 64 {
+				want = "strips of "
+			}
+			if got := d.Form(op.WithAlgorithm(npu.Winograd4)); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "+") {
+				t.Errorf("%d pictures: %q, want %s", n, got, want)
+			}
+		}
+	})
+}
 
 func TestWinograd(t *testing.T) {
 	count := 8

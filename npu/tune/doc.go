@@ -13,15 +13,15 @@
 //
 // # How it is measured
 //
-// Contestants run in turn (A B A B) on the stream that will execute the network, on at most as many pictures as make 2 GFLOP; the best time of
-// each counts. A contest ends early if its result is clear. All of ResNet50 takes about a second.
+// Contestants run in turn (A B A B) on the stream that will execute the network, on about as many pictures as make 2 GFLOP, or more where the device
+// treats more in another way ([Formed]); the best time of each counts. A contest ends early if its result is clear. All of ResNet50 takes about a second.
 //
 // # Where results are kept
 //
 // In a file of the user's cache ([usercache.Places]): one for each processor model, instruction set, library version, number of threads and [Version].
-// The first process measures, and others wait for it and take its results, so all runs on a machine decide alike. A damaged file is replaced. If no
-// folder can be written, nothing is measured, and everything keeps the device's default: results of a run never depend on a measurement that
-// the next run could not repeat.
+// What is in a folder that can only be read counts as well. One process measures at a time, and others wait for it and take its results, so all runs on a
+// machine decide alike. A damaged file is replaced. If no folder can be written, or the disk is full, nothing is measured, and what is not known keeps the
+// device's default: results of a run never depend on a measurement that the next run could not repeat.
 //
 // Choices change the last bits of results. Ranks of a job must therefore all use those of one rank, and a resumed run those of its checkpoint; package
 // train does that.

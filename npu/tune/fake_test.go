@@ -13,6 +13,7 @@ import (
 type fake struct {
 	npu.Device
 	machine string
+	turn    int // from so many pictures on, the second algorithm works in another form; 0: never
 }
 
 const own npu.Layout = "own"
@@ -24,6 +25,16 @@ func (f fake) Algorithms(op npu.Op) []string {
 		return []string{npu.Direct, npu.Winograd4}
 	}
 	return []string{npu.Direct}
+}
+
+func (f fake) Form(op npu.Op) string {
+	switch {
+	case f.turn == 0 || op.Attrs.Str(npu.AttrAlgorithm) == npu.Direct:
+		return ""
+	case op.In[0].Shape[0] < f.turn:
+		return "blocks"
+	}
+	return "strips"
 }
 
 func (f fake) Choose(op npu.Op) (npu.Op, error) {
@@ -59,7 +70,7 @@ func open(t *testing.T, machine string) (fake, npu.Stream) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close(); dev.Close() })
-	return fake{dev, machine}, s
+	return fake{dev, machine, 0}, s
 }
 
 func places(t *testing.T) []usercache.Place {

@@ -8,8 +8,8 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Key names an op by what decides which algorithm is fastest: kind, attributes, types and shapes, without layouts and algorithm. Convolutions of more
-// pictures than a measurement needs have one key.
+// Key names an op in [Choices]: kind, attributes, types and shapes, without layouts and algorithm. Convolutions of more pictures than make 2 GFLOP have one
+// key, and it is the same on all machines, so that a checkpoint can be resumed elsewhere.
 func Key(op npu.Op) string {
 	op = small(op)
 	attrs := op.WithAlgorithm(npu.Direct).Attrs
@@ -45,13 +45,51 @@ func arg(op npu.Op, i int) npu.Desc {
 // transforming weights, has about the share that it has in a network.
 const work = 2 << 30
 
-// small is a convolution of as many pictures as a measurement needs.
+// small is a convolution of at most as many pictures as are enough work.
 func small(op npu.Op) npu.Op {
 	if !convolution(op) || op.In[0].Shape[0] == 0 {
 		return op
 	}
 	n := int64(op.In[0].Shape[0])
 	return withBatch(op, int(max(1, min(n, work/max(1, flops(op)/n)))))
+}
+
+// Formed is a device of which some kernels divide their work in another way when there is more of it. Kernels of one form take the same time a picture.
+type Formed interface {
+	// Form names the way of an op with its algorithm; "" if there is only one.
+	Form(op npu.Op) string
+}
+
+// forms tells how the device executes an op by each of the algorithms; "" if none of them has several ways.
+func forms(dev npu.Device, op npu.Op, names []string) string {
+	f, ok := dev.(Formed)
+	if !ok {
+		return ""
+	}
+	var list []string
+	for _, name := range names {
+		if form := f.Form(op.WithAlgorithm(name)); form != "" {
+			list = append(list, Name(name)+" in "+form)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// question is the contest of an op: with as few pictures as are enough work and take the same form as the op itself.
+func question(dev npu.Device, op npu.Op, names []string) Contest {
+	form, measured := forms(dev, op, names), small(op)
+	for convolution(op) && forms(dev, measured, names) != form {
+		n := measured.In[0].Shape[0]
+		measured = withBatch(op, min(n+1+n/8, op.In[0].Shape[0]))
+	}
+	c := Contest{Key: Key(op), op: Key(op)}
+	if form != "" {
+		c.Key += " " + form
+	}
+	for _, n := range names {
+		c.Entrants = append(c.Entrants, Entrant{Name: n, Op: measured.WithAlgorithm(n)})
+	}
+	return c
 }
 
 // withBatch is a convolution of n pictures.

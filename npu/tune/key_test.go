@@ -54,3 +54,31 @@ func TestFLOPs(t *testing.T) {
 		t.Errorf("measured with %d pictures of 0.23 GFLOP", n)
 	}
 }
+
+// What a device does in another way with many pictures is measured with so many, and is another question; in a network it is the same op.
+func TestForms(t *testing.T) {
+	dev, _ := open(t, "a")
+	names := []string{npu.Direct, npu.Winograd4}
+	for i, few := range conv(16, 64, 56) {
+		many := conv(64, 64, 56)[i]
+		dev.turn = 0
+		if a, b := question(dev, few, names), question(dev, many, names); a.Key != b.Key || a.Key != a.op || b.Entrants[1].Op.In[0].Shape[0] != 9 {
+			t.Errorf("without forms: %s and %s", a.Key, b.Key)
+		}
+		dev.turn = 40
+		a, b := question(dev, few, names), question(dev, many, names)
+		if a.Key == b.Key || a.op != b.op || a.op != Key(few) {
+			t.Errorf("%s and %s of %s", a.Key, b.Key, Key(few))
+		}
+		for _, e := range a.Entrants {
+			if n := e.Op.In[0].Shape[0]; n != 9 {
+				t.Errorf("16 pictures are measured with %d", n)
+			}
+		}
+		for _, e := range b.Entrants {
+			if n := e.Op.In[0].Shape[0]; n < 40 || n > 46 || e.Op.Attrs.Str(npu.AttrAlgorithm) != e.Name {
+				t.Errorf("64 pictures are measured with %d, as %s", n, e.Op)
+			}
+		}
+	}
+}

@@ -36,7 +36,7 @@ func (m *meter) close() error {
 func (m *meter) contest(ctx context.Context, c Contest) ([]Timing, error) {
 	var all []*runner
 	for _, e := range c.Entrants {
-		r, err := prepare(m.dev, small(e.Op))
+		r, err := prepare(m.dev, e.Op)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", Name(e.Name), err)
 		}

@@ -31,22 +31,30 @@ type page struct {
 }
 
 const (
-	maxPage  = 4 << 20          // bytes; a network has a hundred answers of 200 bytes
+	maxPage  = 4 << 20          // bytes; a network has a hundred answers of 300 bytes
+	room     = 64 << 10         // bytes that must be free before anything is measured
 	lockWait = 20 * time.Second // longer than anything is measured
+)
+
+// Names of locks of a folder. Only one process measures at a time, whatever its number of threads, since two would slow each other down; and only one stores.
+const (
+	measuring = "measuring"
+	storing   = "storing"
 )
 
 // shelf is the folder with the pages.
 type shelf struct{ dir string }
 
-// openShelf takes the first place that can be written.
+// openShelf takes the first place that can be written and has room.
 func openShelf(places []usercache.Place) (shelf, error) {
 	var failed []error
 	for _, p := range places {
 		dir, err := p.Make()
 		if err == nil {
 			var probe *os.File
-			if probe, err = os.CreateTemp(dir, ".probe-"); err == nil { // a read-only file system shows only here
-				err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+			if probe, err = os.CreateTemp(dir, ".probe-"); err == nil { // a read-only file system and a full one show only here
+				_, err = probe.Write(make([]byte, room))
+				err = errors.Join(err, probe.Close(), os.Remove(probe.Name()))
 			}
 		}
 		if err == nil {
@@ -65,17 +73,22 @@ func (s shelf) path(machine string) string {
 
 // read returns what is known of a machine; nothing is known if there is no file. A file that cannot be used is an error.
 func (s shelf) read(machine string) (map[string]answer, error) {
-	f, err := os.Open(s.path(machine))
+	file := s.path(machine)
+	st, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if err == nil && !st.Mode().IsRegular() { // a pipe would never open
+		err = fmt.Errorf("%s is not a regular file", file)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", f.Name()))
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
 	}
+	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxPage))
 	if err != nil {
 		return nil, err
@@ -92,7 +105,12 @@ func (s shelf) read(machine string) (map[string]answer, error) {
 
 // add keeps more answers, to the questions of a list. Those that are there stay, since others may use them already, unless they name what no longer exists. It
 // returns all.
-func (s shelf) add(machine string, more map[string]answer, list []Contest) (map[string]answer, error) {
+func (s shelf) add(ctx context.Context, machine string, more map[string]answer, list []Contest) (map[string]answer, error) {
+	release, err := s.lock(ctx, storing)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	all := maps.Clone(more)
 	if old, err := s.read(machine); err == nil { // a damaged one is replaced
 		for _, c := range missing(list, old) {
@@ -118,10 +136,10 @@ func (s shelf) add(machine string, more map[string]answer, list []Contest) (map[
 	return all, os.Rename(tmp.Name(), s.path(machine))
 }
 
-// lock waits until no other process measures. It gives up after lockWait, since a lock only saves work: whoever stores first decides. The caller calls
-// the result.
-func (s shelf) lock(ctx context.Context, machine string) (release func(), err error) {
-	f, err := os.OpenFile(s.path(machine)+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+// lock waits until no other process has this lock. It gives up after lockWait: a process that hangs must not stop all others, and whoever stores first
+// decides. The caller calls the result.
+func (s shelf) lock(ctx context.Context, name string) (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.dir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Version is part of the name of a file of results. Raise it when kernels that take part in contests have changed their speed.
-const Version = 1
+const Version = 2
 
 // Identified is a device that tells what its speed depends on: processor, instruction set, library, number of threads. Of other devices, Info does.
 type Identified interface {
@@ -29,8 +29,10 @@ type Tuner struct {
 
 // Contest is one question: which of the entrants is fastest. The first wins ties.
 type Contest struct {
-	Key      string
+	Key      string // Key of the op, and the form in which the device executes it
 	Entrants []Entrant
+
+	op string // Key of the op
 }
 
 // Entrant is an op with one of its algorithms.
@@ -57,11 +59,7 @@ func (t *Tuner) Choose(ctx context.Context, dev npu.Device, s npu.Stream, ops []
 		if len(names[key]) < 2 {
 			continue
 		}
-		c := Contest{Key: key}
-		for _, n := range names[key] {
-			c.Entrants = append(c.Entrants, Entrant{Name: n, Op: first[key].WithAlgorithm(n)})
-		}
-		list = append(list, c)
+		list = append(list, question(dev, first[key], names[key]))
 	}
 	what := fmt.Sprintf("%d convolutions", len(list))
 	if len(list) == 1 {
@@ -75,35 +73,29 @@ func (t *Tuner) Choose(ctx context.Context, dev npu.Device, s npu.Stream, ops []
 	return c, rep, err
 }
 
-// answers answers all questions, by what is kept or by measuring. Without a place to keep results, it has no answers.
+// answers answers all questions, by what is kept or by measuring. Without a place to keep results, it knows only what others have kept.
 func (t *Tuner) answers(ctx context.Context, dev npu.Device, s npu.Stream, list []Contest, what string) (map[string]string, Report, error) {
 	rep := Report{Contests: len(list)}
 	if len(list) == 0 {
 		return nil, rep, nil
 	}
-	places := t.Places
-	if places == nil {
-		places = usercache.Places("tune")
-	}
-	sh, err := openShelf(places)
-	if err != nil {
-		rep.Lost = err
-		return nil, rep, nil
-	}
 	machine := identity(dev)
-	known, _ := sh.read(machine) // read again below, where a damaged file is told
+	known, _ := t.recall(machine, list) // read again below, where a damaged file is told
 	if len(missing(list, known)) == 0 {
 		return picked(list, known), rep, nil
 	}
-	release, err := sh.lock(ctx, machine)
+	sh, err := openShelf(t.places())
+	if err != nil {
+		rep.Lost = err
+		return picked(list, known), rep, nil
+	}
+	release, err := sh.lock(ctx, measuring)
 	if err != nil {
 		rep.Lost = err
 		return picked(list, known), rep, ctx.Err()
 	}
 	defer release()
-	if known, rep.Damaged = sh.read(machine); rep.Damaged != nil { // another process may have measured meanwhile
-		known = nil
-	}
+	known, rep.Damaged = t.recall(machine, list) // another process may have measured meanwhile
 	open := missing(list, known)
 	if len(open) == 0 {
 		return picked(list, known), rep, nil
@@ -117,10 +109,43 @@ func (t *Tuner) answers(ctx context.Context, dev npu.Device, s npu.Stream, list 
 		return nil, rep, fmt.Errorf("tune: %w", err)
 	}
 	rep.Measured, rep.Took = len(open), time.Since(begin)
-	if known, err = sh.add(machine, fresh, list); err != nil {
-		rep.Lost, known = err, nil
+	kept, err := sh.add(ctx, machine, fresh, list)
+	if err != nil {
+		rep.Lost = err
 	}
+	fill(known, kept, open) // what another process has stored first wins over what this one has measured
 	return picked(list, known), rep, nil
+}
+
+func (t *Tuner) places() []usercache.Place {
+	if t.Places == nil {
+		return usercache.Places("tune")
+	}
+	return t.Places
+}
+
+// recall returns what is kept of a machine, also in places that can be read but not written; earlier places win. The error says which files cannot be used.
+func (t *Tuner) recall(machine string, list []Contest) (known map[string]answer, err error) {
+	known = map[string]answer{}
+	for _, p := range t.places() {
+		dir, lacks := p.Find()
+		if lacks != nil {
+			continue // nothing is kept there
+		}
+		page, bad := shelf{dir}.read(machine)
+		err = errors.Join(err, bad)
+		fill(known, page, missing(list, known))
+	}
+	return known, err
+}
+
+// fill adds the usable answers to open questions.
+func fill(known, more map[string]answer, open []Contest) {
+	for _, c := range open {
+		if a, ok := more[c.Key]; ok && c.index(a.Choice) >= 0 {
+			known[c.Key] = a
+		}
+	}
 }
 
 // measure holds the contests.
@@ -168,7 +193,7 @@ func picked(list []Contest, known map[string]answer) map[string]string {
 	out := map[string]string{}
 	for _, c := range list {
 		if a, ok := known[c.Key]; ok && c.index(a.Choice) >= 0 {
-			out[c.Key] = a.Choice
+			out[c.op] = a.Choice
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package tune
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -97,6 +98,95 @@ func TestTwoAtOnce(t *testing.T) {
 	wg.Wait()
 	if n.Load() != 3 || len(got[0].Algorithms) != 3 || !maps.Equal(got[0].Algorithms, got[1].Algorithms) {
 		t.Errorf("measured %d times: %v and %v", n.Load(), got[0], got[1])
+	}
+}
+
+// Processes with other numbers of threads have files of their own, but measure one after the other, for each takes processors from the other.
+func TestOneMeasuresAtATime(t *testing.T) {
+	where := places(t)
+	var at, most atomic.Int64
+	var wg sync.WaitGroup
+	for i, machine := range []string{"1 thread", "2 threads", "3 threads"} {
+		dev, _ := open(t, machine)
+		fast := []string{npu.Direct, npu.Winograd4}[i%2]
+		wg.Go(func() {
+			var n atomic.Int64
+			measure := faked(fast, &n)
+			tu := Tuner{Places: where, Time: func(ctx context.Context, c Contest) ([]Timing, error) {
+				if now := at.Add(1); now > most.Load() {
+					most.Store(now)
+				}
+				time.Sleep(2 * time.Millisecond) // the others come meanwhile
+				defer at.Add(-1)
+				return measure(ctx, c)
+			}}
+			c, _, err := tu.Choose(context.Background(), dev, nil, conv(8, 4, 6))
+			if err != nil || n.Load() != 3 || c.Algorithm(conv(8, 4, 6)[0]) != fast {
+				t.Errorf("%s: measured %d: %v %v", machine, n.Load(), c, err)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d measured at a time", most.Load())
+	}
+	for _, machine := range []string{"1 thread", "2 threads", "3 threads"} {
+		dev, _ := open(t, machine)
+		if _, rep := choose(t, Tuner{Places: where}, dev, conv(8, 4, 6)); rep.Measured != 0 || rep.Damaged != nil {
+			t.Errorf("%s: %+v", machine, rep)
+		}
+	}
+}
+
+// Two that store at once lose nothing, and the first one's answer to a question stays.
+func TestTwoStoreAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	var list []Contest
+	for i := range 16 {
+		list = append(list, Contest{Key: fmt.Sprint(i), Entrants: []Entrant{{Name: "a"}, {Name: "b"}}})
+	}
+	list = append(list, Contest{Key: "both", Entrants: list[0].Entrants})
+	got := make([]string, 16)
+	for i := range got {
+		wg.Go(func() {
+			choice := []string{"a", "b"}[i%2]
+			all, err := shelf{dir}.add(context.Background(), "m", map[string]answer{fmt.Sprint(i): {Choice: choice}, "both": {Choice: choice}}, list)
+			if err != nil {
+				t.Error(err)
+			}
+			got[i] = all["both"].Choice
+		})
+	}
+	wg.Wait()
+	all, err := shelf{dir}.read("m")
+	if err != nil || len(all) != 17 {
+		t.Errorf("%d answers, %v", len(all), err)
+	}
+	for i, choice := range got {
+		if choice != all["both"].Choice {
+			t.Errorf("%d uses %q, not %q", i, choice, all["both"].Choice)
+		}
+	}
+}
+
+// The date of a file does not matter: a clock may have gone back since, or be wrong.
+func TestWrongClock(t *testing.T) {
+	dev, _ := open(t, "a")
+	var n atomic.Int64
+	tu := Tuner{Places: places(t), Time: faked(npu.Winograd4, &n)}
+	choose(t, tu, dev, conv(8, 4, 6))
+	dir, err := tu.Places[0].Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []time.Time{time.Unix(0, 0), time.Now().AddDate(10, 0, 0)} {
+		if err := os.Chtimes(shelf{dir}.path("a"), at, at); err != nil {
+			t.Fatal(err)
+		}
+		if c, rep := choose(t, tu, dev, conv(8, 4, 6)); rep.Measured != 0 || rep.Damaged != nil || c.Algorithm(conv(8, 4, 6)[0]) != npu.Winograd4 {
+			t.Errorf("%v: %+v", at, rep)
+		}
 	}
 }
 

@@ -111,6 +111,19 @@ func (w *Winograd) tiles() int { return w.X.Shape[0] * w.rows * w.cols }
 // Parts is how many threads work; each has a quarter of the Products, those of part 0 first.
 func (w *Winograd) Parts() int { return w.parts }
 
+// Form names the way in which the work is divided, which decides about speed next to the amount of work: by strips or blocks, among how many threads, and
+// whether a thread has more than one.
+func (w *Winograd) Form() string {
+	name, n := "strips", w.strips
+	if w.blocks > 1 {
+		name, n = "blocks", w.blocks
+	}
+	if n > w.parts {
+		return fmt.Sprintf("%s of %d+", name, w.parts)
+	}
+	return fmt.Sprintf("%s of %d", name, w.parts)
+}
+
 // WinogradProduct is C = A·B, or C += A·B, for each of Batch matrices that follow each other: A is [M K], or stored as [K M] if TransA; B [K N], C [M N]. The
 // offsets A, B and C are in the workspace, in bytes.
 type WinogradProduct struct {
