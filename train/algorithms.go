@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
@@ -119,7 +120,26 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 	if found && len(ops) == 0 {
 		return k.says("as in the checkpoint "+name+": "+k.Sentence(), len(k.Algorithms) > 0), nil
 	}
+	if t.planning {
+		t.recall(&k, ops)
+		return k, nil
+	}
 	return k, t.fastest(ctx, &k, ops)
+}
+
+// recall adds the algorithms that are known to be the fastest ones on this machine. A plan shows these, and does not measure the others.
+func (t *Trainer) recall(k *kernelChoice, ops []npu.Op) {
+	c, unknown := t.tuner.Known(t.dev, ops)
+	if k.Algorithms == nil {
+		k.Algorithms = map[string]string{}
+	}
+	maps.Copy(k.Algorithms, c.Algorithms)
+	switch k.Why = k.Sentence(); {
+	case unknown > 0 && k.Why == "":
+		k.Why = fmt.Sprintf("direct in this plan; the first run on this machine will measure the fastest algorithm for %d", unknown)
+	case unknown > 0:
+		k.Why += fmt.Sprintf("; direct in this plan for %d more, for which the first run will measure the fastest algorithm", unknown)
+	}
 }
 
 // says adds the reason of a choice, if there was one.
@@ -175,6 +195,9 @@ func direct(ops []npu.Op) map[string]string {
 
 // earlierKernels returns what the checkpoint from which the run starts has on algorithms, and its name; nil: nothing; not found: there is no checkpoint.
 func (t *Trainer) earlierKernels(ctx context.Context) (was *checkpoint.Kernels, name string, found bool, err error) {
+	if t.planning {
+		return t.plannedKernels(ctx)
+	}
 	ck, err := t.peek(ctx)
 	if err != nil {
 		return nil, "", false, err
@@ -187,6 +210,32 @@ func (t *Trainer) earlierKernels(ctx context.Context) (was *checkpoint.Kernels, 
 		return st.Kernels, filepath.Base(from), err == nil, nil
 	}
 	return nil, "", false, nil
+}
+
+// plannedKernels is earlierKernels for a plan: it believes the newest checkpoint of the run whose state can be read, without verifying gigabytes of weights.
+func (t *Trainer) plannedKernels(ctx context.Context) (was *checkpoint.Kernels, name string, found bool, err error) {
+	from := t.cfg.ResumeFrom
+	switch {
+	case from != "" && exists(filepath.Join(from, checkpoint.ManifestFile)):
+		st, err := checkpoint.New(t.disk, filepath.Dir(from), t.cfg.KeepLast).State(filepath.Base(from))
+		return st.Kernels, filepath.Base(from), err == nil, launch.WithCode(launch.ExitNoInput, err)
+	case from == "" && t.cfg.Resume:
+		from = t.cfg.SaveDir
+	}
+	if from == "" || !exists(from) {
+		return nil, "", false, nil
+	}
+	store := checkpoint.New(t.disk, from, t.cfg.KeepLast)
+	infos, err := store.List(ctx)
+	for _, in := range infos {
+		if in.Err != nil {
+			continue
+		}
+		if st, err := store.State(in.Name); err == nil {
+			return st.Kernels, in.Name, true, nil
+		}
+	}
+	return nil, "", false, err
 }
 
 // convolutions lists those of the networks, with the layouts that they have without a choice.

@@ -248,9 +248,29 @@ func TestAlgorithmsElsewhere(t *testing.T) {
 	}
 	tr = trainer(fast)
 	defer tr.Close()
-	s, err := tr.Summarise(2)
+	s, err := tr.Summarise(t.Context(), 2)
 	if err != nil || s.Convolutions != "winograd4 for 2 of 2 distinct convolutions with a choice" {
 		t.Errorf("%v, %q", err, s.Convolutions)
+	}
+	untouched := newCache(t, npu.Winograd4)
+	tr = trainer(untouched)
+	defer tr.Close()
+	s, err = tr.Summarise(t.Context(), 2)
+	want := "direct in this plan; the first run on this machine will measure the fastest algorithm for 2"
+	if err != nil || s.Convolutions != want || untouched.held != 0 {
+		t.Errorf("a plan before any run: %v, %q, contests %d", err, s.Convolutions, untouched.held)
+	}
+	for name, from := range map[string]Option{
+		"its own":    func(c *Config) { c.SaveDir, c.Resume = dir, true },
+		"another's":  func(c *Config) { c.ResumeFrom = saved[0] },
+		"a folder's": func(c *Config) { c.ResumeFrom = dir },
+	} {
+		tr = trainer(other, from)
+		defer tr.Close()
+		s, err = tr.Summarise(t.Context(), 2)
+		if want := "as in the checkpoint step-00000004: winograd4 for 3 of 3 distinct convolutions with a choice"; err != nil || s.Convolutions != want {
+			t.Errorf("a plan of a run that continues %s checkpoint: %v, %q", name, err, s.Convolutions)
+		}
 	}
 	if _, err := New(WithModel(bnNet), WithConvAlgorithm("fft")); err == nil || !strings.Contains(err.Error(), "use one of auto, direct, winograd") {
 		t.Errorf("an unknown algorithm: %v", err)

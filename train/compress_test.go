@@ -272,7 +272,7 @@ func TestCompressPlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sums[codec], err = tr.Summarise(4); err != nil {
+		if sums[codec], err = tr.Summarise(t.Context(), 4); err != nil {
 			t.Fatal(err)
 		}
 		tr.Close()

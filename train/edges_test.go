@@ -336,7 +336,7 @@ func TestSummaryPrintsTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	s, err := tr.Summarise(2)
+	s, err := tr.Summarise(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

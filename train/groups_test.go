@@ -182,7 +182,7 @@ func TestFrozenGroupHasNoBackwardWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tr.Close()
-		s, err := tr.Summarise(1)
+		s, err := tr.Summarise(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}

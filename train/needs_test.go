@@ -39,7 +39,7 @@ func summaryOf(t *testing.T, o ...Option) (*Summary, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := tr.Summarise(2)
+	s, err := tr.Summarise(t.Context(), 2)
 	if err := tr.Close(); err != nil {
 		t.Error(err)
 	}

@@ -73,12 +73,14 @@ type KindItem struct {
 // Total is the sum of a rank's private memory.
 func (s *Summary) Total() int64 { return private(s.Memory) }
 
-// Summarise plans the run for a number of ranks: model, kernels, buckets, memory, schedule. It allocates nothing large and trains nothing. The caller
-// closes the Trainer.
-func (t *Trainer) Summarise(world int) (*Summary, error) { return t.SummariseOn(world, 1) }
+// Summarise plans the run for a number of ranks: model, kernels, buckets, memory, schedule. It allocates nothing large, trains nothing, and
+// measures nothing: where the run would choose algorithms by measurement, Summary.Convolutions says so. The caller closes the Trainer.
+func (t *Trainer) Summarise(ctx context.Context, world int) (*Summary, error) {
+	return t.SummariseOn(ctx, world, 1)
+}
 
 // SummariseOn is Summarise for ranks that are spread evenly over a number of hosts.
-func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
+func (t *Trainer) SummariseOn(ctx context.Context, world, hosts int) (*Summary, error) {
 	t.comm, t.planning = pretend{alone(), world}, true
 	var err error
 	if err = t.openDevice(); err != nil {
@@ -90,7 +92,7 @@ func (t *Trainer) SummariseOn(world, hosts int) (*Summary, error) {
 	if t.sched, err = t.cfg.Schedule(t.total, t.perEpoch); err != nil {
 		return nil, err
 	}
-	if err := t.compile(context.Background()); err != nil {
+	if err := t.compile(ctx); err != nil {
 		return nil, err
 	}
 	if err := t.fitMemory(world, hosts); err != nil {

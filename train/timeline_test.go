@@ -23,7 +23,7 @@ func planOf(t *testing.T, world, hosts int, opts ...Option) (*Trainer, *Summary)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tr.Close() })
-	s, err := tr.SummariseOn(world, hosts)
+	s, err := tr.SummariseOn(t.Context(), world, hosts)
 	if err != nil {
 		t.Fatal(err)
 	}

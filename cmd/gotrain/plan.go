@@ -52,7 +52,7 @@ give other numbers, and the data are then not opened even if they exist.`,
 				return err
 			}
 			a.warn(r.Warnings())
-			s, done, err := summarise(r, samples != 0 || classes != 0, &on)
+			s, done, err := summarise(c.Context(), r, samples != 0 || classes != 0, &on)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -17,7 +18,7 @@ type planned struct {
 }
 
 // summarise plans a run on a network; blind does not open the data. The caller calls done when it no longer needs the program.
-func summarise(r *recipes.Recipe, blind bool, on *networkFlags) (*planned, func(), error) {
+func summarise(ctx context.Context, r *recipes.Recipe, blind bool, on *networkFlags) (*planned, func(), error) {
 	ranks := r.Train.Ranks
 	net, err := on.network(r)
 	if err != nil {
@@ -37,7 +38,7 @@ func summarise(r *recipes.Recipe, blind bool, on *networkFlags) (*planned, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := t.SummariseOn(ranks, hosts)
+	s, err := t.SummariseOn(ctx, ranks, hosts)
 	p := &planned{Summary: s, Assumed: assumed}
 	if err == nil && on.given() {
 		p.Network, err = t.Predict(s, net)

@@ -53,14 +53,7 @@ type Report struct {
 // Choose returns the fastest algorithm of each op. The ops have concrete layouts, as in a plan without choices. Measuring takes place on the stream,
 // or, if it is nil, on one of its own.
 func (t *Tuner) Choose(ctx context.Context, dev npu.Device, s npu.Stream, ops []npu.Op) (Choices, Report, error) {
-	var list []Contest
-	keys, names, first := common(dev, ops)
-	for _, key := range keys {
-		if len(names[key]) < 2 {
-			continue
-		}
-		list = append(list, question(dev, first[key], names[key]))
-	}
+	list := questions(dev, ops)
 	what := fmt.Sprintf("%d convolutions", len(list))
 	if len(list) == 1 {
 		what = "a convolution"
@@ -71,6 +64,27 @@ func (t *Tuner) Choose(ctx context.Context, dev npu.Device, s npu.Stream, ops []
 		c.Algorithms = got
 	}
 	return c, rep, err
+}
+
+// Known returns what earlier measurements say of the ops, and for how many distinct ones that have a choice they say nothing. It measures nothing.
+func (t *Tuner) Known(dev npu.Device, ops []npu.Op) (c Choices, unknown int) {
+	list := questions(dev, ops)
+	known, _ := t.recall(identity(dev), list) // what cannot be read is not known
+	if got := picked(list, known); len(got) > 0 {
+		c.Algorithms = got
+	}
+	return c, len(missing(list, known))
+}
+
+// questions are the contests of ops that have a choice.
+func questions(dev npu.Device, ops []npu.Op) (list []Contest) {
+	keys, names, first := common(dev, ops)
+	for _, key := range keys {
+		if len(names[key]) > 1 {
+			list = append(list, question(dev, first[key], names[key]))
+		}
+	}
+	return list
 }
 
 // answers answers all questions, by what is kept or by measuring. Without a place to keep results, it knows only what others have kept.
