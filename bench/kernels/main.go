@@ -5,6 +5,7 @@
 //
 //	go run ./bench/kernels -shape stories15M -batch 8 -seq 256 -dtype bf16 -threads 1
 //	go run ./bench/kernels -shape d512 -by-kind       # and where the time goes
+//	go run ./bench/kernels -shape resnet50 -batch 16 -conv-algorithm direct
 //	GOTRAIN_MAX_ISA=avx2 go run ./bench/kernels -shape resnet50 -batch 16 -dtype bf16    # as on a lesser processor
 package main
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gotrain/gotrain/npu"
 	_ "github.com/gotrain/gotrain/npu/cpu"
+	"github.com/gotrain/gotrain/train"
 )
 
 func main() {
@@ -40,6 +42,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	dtype := fs.String("dtype", "f32", "compute type: f32 or bf16")
 	fs.StringVar(&o.device, "device", "cpu", "family of the device")
 	fs.IntVar(&o.threads, "threads", 1, "compute threads")
+	fs.StringVar(&o.algorithm, "conv-algorithm", train.AutoConv, "algorithm of convolutions: auto (as a run has measured them to be fastest), direct or winograd")
 	steps := fs.Int("steps", 5, "steps measured")
 	byKind := fs.Bool("by-kind", false, "list the kinds of kernels of the fastest step")
 	if err := fs.Parse(args); err != nil {
@@ -52,7 +55,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if o.batch < 1 || o.threads < 1 || *steps < 1 {
 		return errors.New("-batch, -threads and -steps must be at least 1")
 	}
-	m, err := open(o)
+	if all := []string{train.AutoConv, train.DirectConv, train.WinogradConv}; !slices.Contains(all, o.algorithm) {
+		return fmt.Errorf("unknown algorithm of convolutions %q", o.algorithm)
+	}
+	m, err := open(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -80,6 +86,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "kernels of %s, %v: %.1f %s (best %.1f), step %.2f ms\n",
 		what, o.dtype, items/median.Seconds(), o.unit(), items/sums[0].Seconds(), median.Seconds()*1e3)
+	if m.said != "" {
+		fmt.Fprintf(out, "  convolutions: %s\n", m.said)
+	}
 	if *byKind {
 		names := slices.SortedFunc(maps.Keys(best), func(a, b string) int { return cmp.Or(-cmp.Compare(best[a], best[b]), cmp.Compare(a, b)) })
 		for _, n := range names {

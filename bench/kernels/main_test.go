@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, &out)
 		}
 	}
-	for _, bad := range [][]string{{"-shape", "x"}, {"-dtype", "f7"}, {"-batch", "0"}, {"-seq", "0"}} {
+	for _, bad := range [][]string{{"-shape", "x"}, {"-dtype", "f7"}, {"-batch", "0"}, {"-seq", "0"}, {"-conv-algorithm", "fft"}} {
 		if err := run(context.Background(), bad, &out); err == nil {
 			t.Errorf("%v: no error", bad)
 		}

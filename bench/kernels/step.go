@@ -5,14 +5,18 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/tune"
 	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train"
 )
 
 // options say what is computed, and where.
@@ -22,6 +26,7 @@ type options struct {
 	dtype      npu.DType
 	device     string
 	threads    int
+	algorithm  string // of convolutions, a value of train.conv_algorithm
 }
 
 // model is a compiled step with its optimizer.
@@ -32,15 +37,16 @@ type model struct {
 	opt    *optim.Optimizer
 	stream npu.Stream
 	bufs   []npu.Buffer
+	said   string // which algorithms convolutions use; "": there is no choice
 }
 
-func open(o options) (*model, error) {
+func open(ctx context.Context, o options) (*model, error) {
 	b, limits, err := build(o)
 	if err != nil {
 		return nil, err
 	}
 	m := &model{o: o}
-	if err := m.compile(b); err != nil {
+	if err := m.compile(ctx, b); err != nil {
 		m.close()
 		return nil, err
 	}
@@ -51,17 +57,51 @@ func open(o options) (*model, error) {
 	return m, nil
 }
 
-func (m *model) compile(b *graph.Builder) (err error) {
+func (m *model) compile(ctx context.Context, b *graph.Builder) (err error) {
 	if m.dev, err = npu.Open(m.o.device, npu.Options{Threads: m.o.threads}); err != nil {
 		return err
 	}
 	if m.stream, err = m.dev.NewStream("compute"); err != nil {
 		return err
 	}
-	if m.prog, err = graph.Compile(b, m.dev, graph.Options{Compute: m.o.dtype}); err != nil {
+	g, err := b.Lower()
+	if err != nil {
+		return err
+	}
+	opts := graph.Options{Compute: m.o.dtype}
+	if opts.Algorithm, err = m.choose(ctx, g, opts); err != nil {
+		return err
+	}
+	if m.prog, err = graph.CompileGraph(g, m.dev, opts); err != nil {
 		return err
 	}
 	return m.bind()
+}
+
+// choose returns the algorithms of convolutions, as a run with this setting has them; nil: direct.
+func (m *model) choose(ctx context.Context, g *plan.Graph, opts graph.Options) (func(npu.Op) string, error) {
+	if m.o.algorithm == train.DirectConv {
+		return nil, nil
+	}
+	p, err := plan.Build(g, m.dev, opts)
+	if err != nil {
+		return nil, err
+	}
+	var ops []npu.Op
+	for _, s := range p.Steps {
+		if s.Host == nil && len(npu.Algorithms(m.dev, s.Op)) > 1 {
+			ops = append(ops, s.Op)
+		}
+	}
+	c := tune.Forced(m.dev, ops, train.WinogradConv)
+	if m.o.algorithm == train.AutoConv {
+		var rep tune.Report
+		if c, rep, err = new(tune.Tuner).Choose(ctx, m.dev, m.stream, ops); err != nil || rep.Lost != nil {
+			return nil, errors.Join(err, rep.Lost)
+		}
+	}
+	m.said = c.Sentence()
+	return c.Algorithm, nil
 }
 
 // bind gives the program and AdamW memory, with random weights.

@@ -91,8 +91,8 @@ func (d *Device) Algorithms(op npu.Op) []string {
 	return list
 }
 
-// Form implements tune.Formed. It tells how a convolution by Winograd's algorithm divides its work, which changes with the number of pictures. It is "" for the library's
-// kernels.
+// Form implements tune.Formed. It tells how a convolution by Winograd's algorithm divides its work, which changes with the number of pictures. It is "" for
+// the library's kernels.
 func (d *Device) Form(op npu.Op) string {
 	tile, ok := winogradTiles[op.Attrs.Str(npu.AttrAlgorithm)]
 	if !ok {
