@@ -11,6 +11,7 @@ import (
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/dirlock"
 	"github.com/gotrain/gotrain/train/telemetry"
@@ -25,6 +26,10 @@ type Config struct {
 
 	Data data.Source // training samples; required
 	Eval data.Source // held-out samples; nil: no evaluation
+
+	// Network names the family of Model and its configuration, for the description in checkpoints from which package train/predict opens the network;
+	// the trainer adds the rest. nil: a model of the program's own, which predict.WithModel passes.
+	Network *checkpoint.Network
 
 	Batch      int // rows of a micro-batch on each rank; required
 	Accumulate int // micro-batches of a step; 1

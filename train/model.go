@@ -27,6 +27,9 @@ type Outputs struct {
 	Items Items
 	// Metrics are reported divided by the count. An example is "top1": the number of rows whose label is the most likely class.
 	Metrics map[string]*graph.Node
+	// Logits [N K] are the outputs by row, of a classifier before the softmax; nil: the model has none. Training does not use them: package train/predict and
+	// EvaluateSamples do.
+	Logits *graph.Node
 }
 
 // Items describes what a loss is summed over.

@@ -97,6 +97,7 @@ func (t *Trainer) content(ctx context.Context, states statistics, owed *residual
 	place, _ := json.Marshal(t.at)
 	st := checkpoint.State{
 		DataSamples: int64(t.cfg.Data.Len()), Classes: t.cfg.Data.Classes(),
+		Network: t.cfg.describe(),
 		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
 		EvaluationDue: t.owed,

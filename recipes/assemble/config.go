@@ -128,6 +128,9 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 	if at, err := weightsPath(r); err == nil && c.InitFrom != "" {
 		c.InitFrom = at
 	}
+	if c.Network, err = networkOf(r, trainSet); err != nil {
+		return c, coded(launch.ExitRecipe, err)
+	}
 	if f := families[r.Model.Name]; f.configure != nil {
 		if err := f.configure(r, &c); err != nil {
 			return c, coded(launch.ExitRecipe, err)

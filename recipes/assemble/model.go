@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/gotrain/gotrain/graph/models/llama"
@@ -14,6 +15,8 @@ import (
 type family struct {
 	// model builds the network with its loss and metrics. src holds the training samples: a model may take its output size from them.
 	model func(r *recipes.Recipe, src data.Source) (train.Model, error)
+	// config is the configuration of the network for a number of classes, as package graph/models opens it; nil: checkpoints keep only the family's name.
+	config func(r *recipes.Recipe, classes int) (json.RawMessage, error)
 	// configure adds what only this family needs to a configuration; nil: nothing.
 	configure func(r *recipes.Recipe, c *train.Config) error
 	// synthetic makes n random samples.
@@ -28,7 +31,7 @@ type family struct {
 
 // families are the networks by model.name; each has its own file.
 var families = map[string]family{
-	"resnet": {model: resnetModel, synthetic: resnetSamples, sample: resnetSample, planned: resnetPlanned},
+	"resnet": {model: resnetModel, config: resnetConfig, synthetic: resnetSamples, sample: resnetSample, planned: resnetPlanned},
 	"llama":  {model: llamaModel, configure: llamaFiles, synthetic: syntheticTokens, sample: llamaSample, planned: llamaPlanned, llama: llamaConfig},
 }
 

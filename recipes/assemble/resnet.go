@@ -1,9 +1,11 @@
 package assemble
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/graph/models"
 	"github.com/gotrain/gotrain/graph/models/resnet"
 	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
@@ -45,24 +47,37 @@ func resnetModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := r.Model
-	cfg := resnet.Config{
-		Depth: m.Depth, Classes: classes, Width: m.Width, V1: m.Version == "v1", SmallStem: m.SmallStem, ZeroInitLast: m.ZeroInitResidual,
-		Eps: m.NormEps, Momentum: m.NormMomentum,
+	raw, err := resnetConfig(r, classes)
+	if err != nil {
+		return nil, err
 	}
+	net, err := models.Open(r.Model.Name, raw)
+	if err != nil {
+		return nil, err
+	}
+	m := r.Model
 	return func(b *graph.Builder, in train.Inputs) train.Outputs {
-		logits := resnet.Build(b, in["image"], cfg)
+		logits := net(b, in)
 		var opts []graph.LossOption
 		if m.LabelSmoothing > 0 && b.Training() {
 			opts = append(opts, graph.Smoothing(m.LabelSmoothing))
 		}
 		loss, count := b.CrossEntropy(logits, in["label"], opts...)
-		out := train.Outputs{Loss: loss, Count: count, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
+		out := train.Outputs{Loss: loss, Count: count, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
 		if classes > 5 {
 			out.Metrics["top5"] = b.TopK(logits, in["label"], 5)
 		}
 		return out
 	}, nil
+}
+
+// resnetConfig is the network's configuration, as checkpoints keep it. The network that trains is made from it, too.
+func resnetConfig(r *recipes.Recipe, classes int) (json.RawMessage, error) {
+	m := r.Model
+	return json.Marshal(resnet.Config{
+		Depth: m.Depth, Classes: classes, Width: m.Width, V1: m.Version == "v1", SmallStem: m.SmallStem, ZeroInitLast: m.ZeroInitResidual,
+		Eps: m.NormEps, Momentum: m.NormMomentum,
+	})
 }
 
 // resnetSamples makes pictures of noise.

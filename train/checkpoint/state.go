@@ -34,6 +34,9 @@ type State struct {
 	// Classes are the names of the classes by label, if the data have such names: the meaning of the model's outputs.
 	Classes []string `json:"classes,omitempty"`
 
+	// Network describes the network and what it reads; nil: a version of gotrain before such descriptions wrote the checkpoint.
+	Network *Network `json:"network,omitempty"`
+
 	// Buckets are the sizes of gradient buckets, if the run has chosen them; nil: its configuration has them.
 	Buckets *Buckets `json:"buckets,omitempty"`
 

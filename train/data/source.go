@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -54,6 +55,10 @@ type Source interface {
 	// and after a restart if the data are the same.
 	Fingerprint() (string, error)
 }
+
+// Preparing is a Source that says how its samples are made where nothing is augmented. A checkpoint keeps what it says, so that a prediction prepares its
+// inputs in the same way; for pictures it is an images.Preparation in JSON.
+type Preparing interface{ Preparation() json.RawMessage }
 
 // checkFields rejects fields that the loader cannot hold.
 func checkFields(s Source) error {

@@ -9,19 +9,19 @@ import (
 
 // Config describes a network. The zero value with a Depth is torchvision's (v1.5, 1000 classes).
 type Config struct {
-	Depth   int  // 18, 34, 50, 101 or 152; 0: Blocks and Bottleneck say it
-	Classes int  // 0 is 1000
-	Width   int  // channels of the first stage; 0 is 64
-	V1      bool // stride in the first 1x1 convolution of a bottleneck (arXiv 1512.03385) instead of the 3x3
+	Depth   int  `json:"depth,omitempty"`   // 18, 34, 50, 101 or 152; 0: Blocks and Bottleneck say it
+	Classes int  `json:"classes,omitempty"` // 0 is 1000
+	Width   int  `json:"width,omitempty"`   // channels of the first stage; 0 is 64
+	V1      bool `json:"v1,omitempty"`      // stride in the first 1x1 convolution of a bottleneck (arXiv 1512.03385) instead of the 3x3
 	// SmallStem is for images of about 32 pixels: a 3x3 convolution with stride 1 and no pooling.
-	SmallStem bool
+	SmallStem bool `json:"small_stem,omitempty"`
 	// ZeroInitLast starts the last norm's weight of each block with 0 (arXiv 1706.02677).
-	ZeroInitLast bool
-	Eps          float64 // of the batch norms; 0 is 1e-5
-	Momentum     float64 // of the running statistics; 0 is 0.1
+	ZeroInitLast bool    `json:"zero_init_last,omitempty"`
+	Eps          float64 `json:"eps,omitempty"`      // of the batch norms; 0 is 1e-5
+	Momentum     float64 `json:"momentum,omitempty"` // of the running statistics; 0 is 0.1
 
-	Blocks     [4]int // blocks of each stage, where Depth is 0
-	Bottleneck bool   // kind of block, where Depth is 0
+	Blocks     [4]int `json:"blocks,omitzero"`      // blocks of each stage, where Depth is 0
+	Bottleneck bool   `json:"bottleneck,omitempty"` // kind of block, where Depth is 0
 }
 
 var depths = map[int]struct {

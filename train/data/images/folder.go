@@ -2,6 +2,7 @@ package images
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -281,4 +282,10 @@ func (f *Folder) Fingerprint() (string, error) {
 	}
 	fmt.Fprintln(h, f.classes)
 	return fmt.Sprintf("%016x", h.Sum64()), nil
+}
+
+// Preparation says how a picture becomes a sample where nothing is augmented, for predictions: see data.Preparing.
+func (f *Folder) Preparation() json.RawMessage {
+	w, h := f.opt.Transform.Size()
+	return preparationOf(f.opt.Transform, 3, h, w, f.opt.Norm, f.opt.Orient)
 }

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -12,13 +13,15 @@ type planar struct {
 	c, h, w    int // as stored
 	outW, outH int
 	transform  Transform
+	given      Transform // nil: the whole
+	norm       Norm
 	fields     []data.Field
 	luts       []*levels
 	canvases   pool[canvas]
 }
 
 func newPlanar(c, h, w, outC int, t Transform, norm Norm) (*planar, error) {
-	p := &planar{c: c, h: h, w: w, outW: w, outH: h, transform: t}
+	p := &planar{c: c, h: h, w: w, outW: w, outH: h, transform: t, given: t}
 	if outC != c && !(c == 1 && outC == 3) {
 		return nil, fmt.Errorf("images: %d channels cannot become %d\nhint: only grey (1) can be converted to colour (3)", c, outC)
 	}
@@ -38,7 +41,7 @@ func newPlanar(c, h, w, outC int, t Transform, norm Norm) (*planar, error) {
 		return nil, err
 	}
 	p.fields = imageFields(outC, p.outH, p.outW)
-	p.luts = planes(norm, outC)
+	p.norm, p.luts = norm, planes(norm, outC)
 	return p, nil
 }
 
@@ -64,4 +67,9 @@ func (p *planar) draw(pix []byte, r *data.Rand, dst []byte) {
 		can.grey = Picture{W: p.w, H: p.h, C: 1, Pix: pix[c*n:][:n]}
 		can.render(&can.grey, 1, v, p.outW, p.outH, p.luts[c:c+1], out[c*m:][:m])
 	}
+}
+
+// Preparation says how a picture becomes a sample where nothing is augmented, for predictions: see data.Preparing.
+func (p *planar) Preparation() json.RawMessage {
+	return preparationOf(p.given, p.fields[0].Shape[0], p.outH, p.outW, p.norm, false)
 }

@@ -1,0 +1,58 @@
+// Command serve answers pictures with their classes over HTTP: go run ./examples/serve runs/flowers :8080, then
+// curl --data-binary @rose.jpg localhost:8080. Pictures that wait are computed together; a full server makes its clients wait instead of growing.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"time"
+
+	_ "github.com/gotrain/gotrain/graph/models/resnet" // the networks and devices to include in the binary
+	_ "github.com/gotrain/gotrain/npu/cpu"
+	"github.com/gotrain/gotrain/train/predict"
+)
+
+const places, most = 64, 8 << 20 // requests with their picture in memory, and its bytes
+
+func handler(m *predict.Model, patience time.Duration) http.Handler {
+	room := make(chan struct{}, places)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		room <- struct{}{}
+		defer func() { <-room }()
+		http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience))
+		raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			return
+		} else if err != nil {
+			http.Error(w, err.Error(), http.StatusRequestTimeout)
+			return
+		}
+		switch out, err := m.Predict(r.Context(), predict.Bytes(raw)); {
+		case err != nil: // the client has gone, or the server is closing
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		case out[0].Err != nil:
+			http.Error(w, out[0].Err.Error(), http.StatusBadRequest)
+		default:
+			json.NewEncoder(w).Encode(out[0].Top(5))
+		}
+	})
+}
+
+func main() {
+	m, err := predict.Open(os.Args[1], predict.WithMaxPixels(20e6))
+	if err != nil {
+		log.Fatal(err)
+	}
+	s := &http.Server{Addr: os.Args[2], Handler: handler(m, 5*time.Second), ReadHeaderTimeout: 5 * time.Second}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	go func() { <-ctx.Done(); s.Shutdown(context.Background()) }()
+	log.Print(s.ListenAndServe(), m.Close())
+}
