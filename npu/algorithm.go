@@ -15,7 +15,8 @@ const (
 	// Direct is the device's default.
 	Direct = ""
 	// Winograd4 and Winograd2 compute 3x3 convolutions of stride 1 in tiles of 4x4 and 2x2 results, with a quarter and 4/9 of the multiplications (Lavin and
-	// Gray, arXiv 1509.09308: F(4x4,3x3), F(2x2,3x3), and for the weight gradient F(3x3,4x4), F(3x3,2x2)).
+	// Gray, arXiv 1509.09308: F(4x4,3x3), F(2x2,3x3), and for the weight gradient F(3x3,4x4), F(3x3,2x2)). Of bf16 tensors, Winograd4 makes float32 products,
+	// and the result is rounded once; Winograd2 makes bf16 products, whose rounding costs up to three times that error.
 	Winograd4 = "winograd4"
 	Winograd2 = "winograd2"
 )

@@ -23,7 +23,7 @@ func TestLesserProcessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	const tests = "^(TestConv|TestConvImplementations|TestMatMul|TestPool|TestMaxPoolBackward|TestKinds|TestConvert|TestConvertGroupedWeights|" +
-		"TestLanguageKinds|TestLinearCrossEntropy|TestAttention|TestWidened)$"
+		"TestLanguageKinds|TestLinearCrossEntropy|TestAttention|TestWidened|TestWinogradSuite)$"
 	for _, isa := range []string{"avx2", "avx512"} {
 		t.Run(isa, func(t *testing.T) {
 			t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-// winogradMaker computes 3x3 convolutions of stride 1 in f32 by Winograd's algorithm (arXiv 1509.09308), where the op names it: the transforms are kernels of
-// package kern, the products are the library's. docs/benchmarks.md has the gain by shape.
+// winogradMaker computes 3x3 convolutions of stride 1 in f32 and bf16 by Winograd's algorithm (arXiv 1509.09308), where the op names it: the transforms are
+// kernels of package kern, the products are the library's. docs/benchmarks.md has the gain by shape.
 //
 // All three kinds read and write weights in the order [3 3 In Out]. They are transformed in each launch, next to the products that use them: a plan that kept
 // the transformed weights between the passes would hold four times the weights, and the data gradient needs them transposed and turned around anyway.
@@ -30,10 +30,8 @@ func (d *Device) winograd(c conv, tile int) (*kern.Winograd, error) {
 	if d.lib == nil || !plain || max(pad[0], pad[1], pad[2], pad[3]) > 2 || min(c.x.Shape.Elems(), c.y.Shape.Elems(), c.w.Shape.Elems()) == 0 {
 		return nil, errNotMine
 	}
-	for _, t := range []npu.Desc{c.x, c.w, c.y} {
-		if t.DType != npu.F32 {
-			return nil, errNotMine
-		}
+	if !d.winogradTypes(c, tile) {
+		return nil, errNotMine
 	}
 	w := &kern.Winograd{Tile: tile, In: k[1], Out: k[0], X: c.x, Y: c.y, Top: pad[0], Left: pad[1], Relu: c.relu, Threads: d.threads,
 		Scratch: maxWinogradScratch}
@@ -47,6 +45,19 @@ func (d *Device) winograd(c conv, tile int) (*kern.Winograd, error) {
 		return nil, fmt.Errorf("%w: %w", errNotMine, err)
 	}
 	return w, nil
+}
+
+// winogradTypes reports whether there are kernels for the types: all float32, or all bf16 but the weight gradient. Small tiles of bf16 have bf16 products,
+// which the processor must have; in float32 they would hardly save anything.
+func (d *Device) winogradTypes(c conv, tile int) bool {
+	t := c.x.DType
+	switch {
+	case c.y.DType != t:
+		return false
+	case c.kind == npu.Conv2DBwdWeights && c.w.DType != npu.F32, c.kind != npu.Conv2DBwdWeights && c.w.DType != t:
+		return false
+	}
+	return t == npu.F32 || t == npu.BF16 && (tile == 4 || d.hasBF16())
 }
 
 // winogradTiles are the sizes of tiles by algorithm.
@@ -66,7 +77,7 @@ func (d *Device) winogradLayouts(c conv) (x, y npu.Layout) {
 // winogradWeights is the layout of weights: 3 3 In Out.
 func (d *Device) winogradWeights(c conv) (npu.Layout, error) {
 	in, out := int64(c.w.Shape[1]), int64(c.w.Shape[0])
-	m, err := d.lib.Strided(dnnl.F32, dims(c.w.Shape), []int64{1, out, 3 * in * out, in * out})
+	m, err := d.lib.Strided(dnnlTypes[c.w.DType], dims(c.w.Shape), []int64{1, out, 3 * in * out, in * out})
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +157,7 @@ func buildWinograd(d *Device, op npu.Op) (body, error) {
 			continue
 		}
 		if b.prims[shapeOf(p)] == nil {
-			if b.prims[shapeOf(p)], err = d.winogradProduct(p, threads); err != nil {
+			if b.prims[shapeOf(p)], err = d.winogradProduct(p, dnnlTypes[w.Factors()], threads); err != nil {
 				return nil, err
 			}
 		}
@@ -161,17 +172,17 @@ func shapeOf(p kern.WinogradProduct) kern.WinogradProduct {
 	return p
 }
 
-func (d *Device) winogradProduct(p kern.WinogradProduct, threads int) (*prim, error) {
+func (d *Device) winogradProduct(p kern.WinogradProduct, t dnnl.DType, threads int) (*prim, error) {
 	n, m, k, cols := int64(p.Batch), int64(p.M), int64(p.K), int64(p.N)
 	strides := []int64{m * k, k, 1}
 	if p.TransA {
 		strides = []int64{m * k, 1, m}
 	}
-	a, err := d.lib.Strided(dnnl.F32, []int64{n, m, k}, strides)
+	a, err := d.lib.Strided(t, []int64{n, m, k}, strides)
 	if err != nil {
 		return nil, err
 	}
-	b, err := d.lib.Strided(dnnl.F32, []int64{n, k, cols}, nil)
+	b, err := d.lib.Strided(t, []int64{n, k, cols}, nil)
 	if err != nil {
 		return nil, err
 	}

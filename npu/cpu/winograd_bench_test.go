@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkWinograd runs the algorithms of the 3x3 convolutions of ResNet50 in turn and prints the best time of the direct one and how many times faster the
-// others are. $BATCH (16) and $THREADS (1) change the shape, $GOTRAIN_MAX_ISA the processor.
+// others are. $BATCH (16), $THREADS (1) and $TYPE (f32) change the op, $GOTRAIN_MAX_ISA the processor.
 //
 //	go test -run ^$ -bench Winograd -benchtime 10x ./npu/cpu
 func BenchmarkWinograd(b *testing.B) {
@@ -31,7 +31,7 @@ func BenchmarkWinograd(b *testing.B) {
 			b.Run(fmt.Sprintf("%dx%dx%d/%s", hw, hw, ch, kind), func(b *testing.B) {
 				d := open(b, npu.Options{Threads: number("THREADS", 1), Extra: map[string]string{"onednn": os.Getenv("LIB"), "layout": os.Getenv("LAYOUT")}})
 				g := newRig(b, d)
-				op := c.ops(npu.F32)[i]
+				op := c.ops(map[string]npu.DType{"": npu.F32, "f32": npu.F32, "bf16": npu.BF16}[os.Getenv("TYPE")])[i]
 				algorithms := d.Algorithms(op)
 				var ops []npu.Op
 				for _, name := range algorithms {

@@ -12,8 +12,12 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// Winograd is a 3x3 convolution of stride 1 in float32 by Winograd's algorithm (arXiv 1509.09308), except for its matrix products: those are commands that the
-// caller makes (see Products) and this package runs between its transforms. The memory order of weights and of their gradient is [3 3 In Out].
+// Winograd is a 3x3 convolution of stride 1 in float32 or bf16 by Winograd's algorithm (arXiv 1509.09308), except for its matrix products: those are commands
+// that the caller makes (see Products) and this package runs between its transforms. The memory order of weights and of their gradient is [3 3 In Out].
+//
+// In bf16 it reads pictures and weights and writes pictures of that type; it computes, and writes the weight gradient, in float32. Products of tiles of 4x4
+// have factors in float32, so that the result is about as exact as a direct sum in float32, rounded once. Tiles of 2x2 have factors in bf16, which costs 2 to 3
+// times the error of that rounding: their transforms have no coefficients but 1, -1 and 1/2.
 //
 // One thread transforms a few tiles (a strip), multiplies them by the transformed weights, and transforms the product back, so that both stay in its cache.
 // Where there are few tiles and many channels, so that the weights are the larger matrix, it does so with some output channels (a block) instead.
@@ -29,10 +33,11 @@ type Winograd struct {
 	Threads int
 	Scratch int64 // limit of the workspace in bytes: fewer threads work where each would need too much; 0: none
 
-	rows, cols                    int // tiles of an image
-	parts, strips, blocks, width  int
-	common, part, second, third   int64 // see winograd.h
-	left, right, product, byPoint int64 // bytes of the matrices of a part; points of a tile
+	rows, cols                   int // tiles of an image
+	parts, strips, blocks, width int
+	common, part, second, third  int64 // see winograd.h
+	left, right, product         int64 // bytes of the matrices of a part
+	points, cell                 int64 // points of a tile; bytes of an element of the products' factors
 }
 
 // Sizes in bytes that decide between strips and blocks and how large they are. The strip's two matrices should fit in the second-level cache, and what is
@@ -70,33 +75,41 @@ func (w *Winograd) divide(threads int) error {
 	if _, err := picture(w.Y); err != nil {
 		return err
 	}
+	if w.X.DType != w.Y.DType {
+		return fmt.Errorf("kern: no Winograd convolution of %s and %s", w.X, w.Y)
+	}
 	y := w.Y.Shape
 	w.rows, w.cols = (y[2]+w.Tile-1)/w.Tile, (y[3]+w.Tile-1)/w.Tile
-	w.byPoint = int64(w.Tile+2) * int64(w.Tile+2) * 4
+	w.points, w.cell = int64(w.Tile+2)*int64(w.Tile+2), 4
+	if w.Factors() == npu.BF16 {
+		w.cell = 2
+	}
 	tiles := w.tiles()
 	w.strips, w.blocks, w.width = 1, 1, w.Out
-	all, weights := w.byPoint*int64(tiles)*int64(w.In), w.byPoint*int64(w.In)*int64(w.Out)
+	all, weights := w.points*w.cell*int64(tiles)*int64(w.In), w.points*w.cell*int64(w.In)*int64(w.Out)
 	if weights > largeMatrix && all <= sharedBytes && w.Out > blockWidth {
 		w.width = blockWidth
 		w.blocks = (w.Out + w.width - 1) / w.width
 		w.parts = min(threads, w.blocks)
 	} else {
-		most := max(int(stripBytes/(w.byPoint*int64(w.In+w.Out))), 16)
+		most := max(int(stripBytes/(w.points*(w.cell*int64(w.In)+4*int64(w.Out)))), 16)
 		w.strips = min((tiles+most-1)/most, tiles)
 		w.parts = min(threads, w.strips)
 		w.strips = min((w.strips+w.parts-1)/w.parts*w.parts, tiles)
 	}
-	size := func(rows, cols int) int64 { return (w.byPoint*int64(rows)*int64(cols) + 63) &^ 63 }
+	bytes := func(rows, cols int, cell int64) int64 { return (w.points*int64(rows)*int64(cols)*cell + 63) &^ 63 }
+	size := func(rows, cols int) int64 { return bytes(rows, cols, w.cell) }
+	product := func(rows, cols int) int64 { return bytes(rows, cols, 4) }
 	strip := (tiles + w.strips - 1) / w.strips
 	switch {
 	case w.Grad && w.blocks > 1:
-		w.common, w.left, w.right, w.product = size(tiles, w.In), 0, size(tiles, w.width), size(w.In, w.width)
+		w.common, w.left, w.right, w.product = size(tiles, w.In), 0, size(tiles, w.width), product(w.In, w.width)
 	case w.Grad:
-		w.common, w.left, w.right, w.product = (int64(w.parts*w.Out)*4+63)&^63, size(strip, w.In), size(strip, w.Out), size(w.In, w.Out)
+		w.common, w.left, w.right, w.product = (int64(w.parts*w.Out)*4+63)&^63, size(strip, w.In), size(strip, w.Out), product(w.In, w.Out)
 	case w.blocks > 1:
-		w.common, w.left, w.right, w.product = size(tiles, w.In), 0, size(w.In, w.width), size(tiles, w.width)
+		w.common, w.left, w.right, w.product = size(tiles, w.In), 0, size(w.In, w.width), product(tiles, w.width)
 	default:
-		w.common, w.left, w.right, w.product = size(w.In, w.Out), size(strip, w.In), 0, size(strip, w.Out)
+		w.common, w.left, w.right, w.product = size(w.In, w.Out), size(strip, w.In), 0, product(strip, w.Out)
 	}
 	w.second, w.third = w.left+w.right, w.left+w.right+w.product
 	if w.Grad {
@@ -104,6 +117,14 @@ func (w *Winograd) divide(threads int) error {
 	}
 	w.part = w.left + w.right + w.product
 	return nil
+}
+
+// Factors is the type of the products' factors. Their results are float32.
+func (w *Winograd) Factors() npu.DType {
+	if w.Tile == 2 {
+		return w.X.DType
+	}
+	return npu.F32
 }
 
 func (w *Winograd) tiles() int { return w.X.Shape[0] * w.rows * w.cols }
@@ -140,7 +161,7 @@ func (w *Winograd) Products() []WinogradProduct {
 	for q := range w.parts {
 		at := w.common + int64(q)*w.part
 		for i := range 4 {
-			p := WinogradProduct{Batch: int(w.byPoint / 4), Add: i >= 2, TransA: w.Grad, A: at, C: at + w.second}
+			p := WinogradProduct{Batch: int(w.points), Add: i >= 2, TransA: w.Grad, A: at, C: at + w.second}
 			strip, width := (tiles+w.strips-1)/w.strips, w.width
 			if i%2 == 1 {
 				strip, width = tiles/w.strips, w.Out-(w.blocks-1)*w.width
@@ -177,7 +198,7 @@ func (w *Winograd) Call() *Call {
 			c.v = append(c.v, int64(v))
 		}
 	}
-	put(w.Tile, w.X.Shape[0], w.In, w.Out)
+	put(w.Tile, bit(w.X.DType == npu.BF16, 1), int(w.cell), w.X.Shape[0], w.In, w.Out)
 	c.v = append(append(c.v, x...), y...)
 	put(w.Top, w.Left, w.rows, w.cols, w.parts, w.strips, w.blocks, w.width, bit(w.Flip, 1), bit(w.Relu, 1))
 	c.v = append(c.v, w.common, w.part, w.second, w.third)
@@ -197,7 +218,7 @@ func (c *Cmd) SetProduct(i int, fn, self unsafe.Pointer) {
 // picture is a wino_picture.
 func picture(d npu.Desc) ([]int64, error) {
 	_, hw, ok := order(d)
-	if len(d.Shape) != 4 || !ok || d.DType != npu.F32 || d.Layout == npu.Plain {
+	if len(d.Shape) != 4 || !ok || d.DType != npu.F32 && d.DType != npu.BF16 || d.Layout == npu.Plain {
 		return nil, fmt.Errorf("kern: no Winograd convolution of %s", d)
 	}
 	c, h, w := int64(d.Shape[1]), int64(d.Shape[2]), int64(d.Shape[3])

@@ -4,7 +4,7 @@
 
 #include "kern.h"
 
-// A picture in memory, strides in floats: channel c of a pixel is at image, row and pixel plus c/16 blocks and c%16.
+// A picture in memory, strides in elements: channel c of a pixel is at image, row and pixel plus c/16 blocks and c%16.
 typedef struct {
 	int64_t h, w, image, block, row, pixel;
 } wino_picture;
@@ -21,7 +21,8 @@ typedef struct {
 // Products of a part: [0] for the larger size, [1] for the smaller (strips differ by at most one tile; the last block may be narrower). Weight gradients have
 // two more, which add to the result: [2] and [3].
 typedef struct {
-	int64_t tile, images, in, out; // in and out: channels of the left factor and of the right one
+	int64_t tile, bf16, cell;      // bf16: pictures and weights are; cell: bytes of an element of the products' factors
+	int64_t images, in, out;       // in and out: channels of the left factor and of the right one
 	wino_picture x, y;             // the left factor's picture; the result's, or for the weight gradient dy
 	int64_t top, left;             // padding of x before tile 0
 	int64_t rows, cols;            // tiles of an image

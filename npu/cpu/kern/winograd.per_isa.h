@@ -67,15 +67,46 @@ INLINE void ISA(dw_2)(const V m[4], V y[3]) { y[0] = m[0] + m[1] + m[2], y[1] = 
 #define N 6
 #define TILED(name) ISA(name##_of_4)
 #define LINE(name) ISA(name##_4)
+#define E f32
+#define EL float
+#define M f32
+#define ML float
 #include "winograd.per_tile.h"
 
 #define RES 2
 #define N 4
 #define TILED(name) ISA(name##_of_2)
 #define LINE(name) ISA(name##_2)
+#define E f32
+#define EL float
+#define M f32
+#define ML float
 #include "winograd.per_tile.h"
 
-#define CALL(name, ...) (g->tile == 4 ? ISA(name##_of_4)(g, __VA_ARGS__) : ISA(name##_of_2)(g, __VA_ARGS__))
+// In bf16 the larger tile keeps its factors in float32, as rounding them would cost seven times the error of rounding the result.
+#define RES 4
+#define N 6
+#define TILED(name) ISA(name##_of_4_bf16)
+#define LINE(name) ISA(name##_4)
+#define E bf16
+#define EL uint16_t
+#define M f32
+#define ML float
+#include "winograd.per_tile.h"
+
+#define RES 2
+#define N 4
+#define TILED(name) ISA(name##_of_2_bf16)
+#define LINE(name) ISA(name##_2)
+#define E bf16
+#define EL uint16_t
+#define M bf16
+#define ML uint16_t
+#include "winograd.per_tile.h"
+
+#define CALL(name, ...)                                                                               \
+	(g->bf16          ? g->tile == 4 ? ISA(name##_of_4_bf16)(g, __VA_ARGS__) : ISA(name##_of_2_bf16)(g, __VA_ARGS__) \
+	 : g->tile == 4 ? ISA(name##_of_4)(g, __VA_ARGS__) : ISA(name##_of_2)(g, __VA_ARGS__))
 
 // What the parallel loops of one command share.
 typedef struct {
@@ -86,7 +117,7 @@ typedef struct {
 } ISA(wino_run);
 
 // Memory of part q: 0 is the part's first matrix.
-#define PART(q, at) ((float *)((char *)c->ws + g->common + (q) * g->part + (at)))
+#define PART(q, at) ((void *)((char *)c->ws + g->common + (q) * g->part + (at)))
 
 static void ISA(wino_weights)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ((ISA(wino_run) *)ctx)->c;
@@ -101,7 +132,7 @@ static void ISA(wino_data)(void *ctx, int64_t lo, int64_t hi) {
 	const ISA(wino_run) *r = ctx;
 	const kern_cmd *c = r->c;
 	const wino *g = r->g;
-	CALL(data, c->p[0], (float *)c->ws + lo * g->in, lo, hi, r->tiles);
+	CALL(data, c->p[0], (void *)((char *)c->ws + lo * g->in * g->cell), lo, hi, r->tiles);
 }
 
 // conv: x, w, bias or null, y. A part's matrices: [0] the transformed input of a strip or the weights of a block, [second] the product.
@@ -110,7 +141,7 @@ static void ISA(wino_part)(void *ctx, int64_t lo, int64_t hi) {
 	kern_cmd *c = r->c;
 	const wino *g = r->g;
 	for (int64_t q = lo; q < hi; q++) {
-		float *a = PART(q, 0), *m = PART(q, g->second);
+		void *a = PART(q, 0), *m = PART(q, g->second);
 		for (int64_t s = g->strips * q / g->parts; s < g->strips * (q + 1) / g->parts && g->blocks == 1; s++) {
 			int64_t t0 = r->tiles * s / g->strips, t1 = r->tiles * (s + 1) / g->strips;
 			CALL(data, c->p[0], a, t0, t1, t1 - t0);
@@ -143,7 +174,8 @@ static void ISA(wino_part_dw)(void *ctx, int64_t lo, int64_t hi) {
 	kern_cmd *c = r->c;
 	const wino *g = r->g;
 	for (int64_t q = lo; q < hi; q++) {
-		float *z = PART(q, g->second), *db = c->p[3];
+		void *z = PART(q, g->second);
+		float *db = c->p[3];
 		int64_t first = g->strips * q / g->parts;
 		if (db && g->blocks == 1) memset(db = (float *)c->ws + q * g->out, 0, (size_t)g->out * 4);
 		for (int64_t s = first; s < g->strips * (q + 1) / g->parts && g->blocks == 1; s++) {

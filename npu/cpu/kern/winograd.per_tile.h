@@ -1,6 +1,7 @@
 // The transforms of Winograd convolution for one instruction set and one size of tile: RES results and N = RES + 2 points by axis. Included by
 // winograd.per_isa.h, which defines the transforms of one line: LINE(data) B^T, LINE(result) A^T, LINE(weights) G, and for the weight gradient LINE(grad) and
-// LINE(dw), which are G and A^T of F(3,RES). Matrices are [N·N][rows][channels]: point, then tile or channel, then channel.
+// LINE(dw), which are G and A^T of F(3,RES). Matrices are [N·N][rows][channels]: point, then tile or channel, then channel. E is the type of pictures and
+// weights (EL in C), M (ML) that of the products' factors; the products and the weight gradient are float32.
 
 // Both axes: n lines of length from become lines of length to.
 #define FIRST(f, from, to, n, load)                                   \
@@ -17,12 +18,14 @@
 		LINE(f)(t[i], b);                                             \
 		UNROLL for (int j = 0; j < to; j++) { V r = b[j]; store; }    \
 	}
-#define LD(p) (n == VL ? ISA(ld_f32)(p) : ISA(ldn_f32)(p, n))
-#define ST(p, v)                                                      \
+#define LOAD(t, p) (n == VL ? CAT(ld_, ISA(t))(p) : CAT(ldn_, ISA(t))(p, n))
+#define STORE(t, p, v)                                                \
 	do {                                                              \
-		if (n == VL) ISA(st_f32)(p, v);                               \
-		else ISA(stn_f32)(p, v, n);                                   \
+		if (n == VL) CAT(st_, ISA(t))(p, v);                          \
+		else CAT(stn_, ISA(t))(p, v, n);                              \
 	} while (0)
+#define LD(p) LOAD(f32, p)
+#define ST(p, v) STORE(f32, p, v)
 // Channels c … end by vectors, then the rest.
 #define CHANNELS(end, ...)                                            \
 	do {                                                              \
@@ -33,34 +36,34 @@
 
 // from: the pixels of a tile. Where edge, pixel k is at p[k] and has the channels' offset masked by m[k].
 typedef struct {
-	const float *p[N * N];
+	const EL *p[N * N];
 	int64_t m[N * N];
-	const float *base;
+	const EL *base;
 	int64_t row, pixel;
 } TILED(from);
 
-#define PIXEL(k, i, j) LD(edge ? f->p[k] + (off & f->m[k]) : f->base + off + (i) * f->row + (j) * f->pixel)
+#define PIXEL(k, i, j) LOAD(E, edge ? f->p[k] + (off & f->m[k]) : f->base + off + (i) * f->row + (j) * f->pixel)
 
-INLINE void TILED(data1)(const TILED(from) *f, int64_t off, float *v, int64_t point, int n, int edge) {
+INLINE void TILED(data1)(const TILED(from) *f, int64_t off, ML *v, int64_t point, int n, int edge) {
 	FIRST(data, N, N, N, PIXEL(i * N + j, i, j))
-	SECOND(data, N, N, ST(v + (i * N + j) * point, r))
+	SECOND(data, N, N, STORE(M, v + (i * N + j) * point, r))
 }
 
 // find sets f for the size×size pixels at line y and column x, and returns whether some of them do not exist.
-INLINE int TILED(find)(TILED(from) *f, const wino_picture *p, const float *image, int64_t y, int64_t x, int size) {
+INLINE int TILED(find)(TILED(from) *f, const wino_picture *p, const EL *image, int64_t y, int64_t x, int size) {
 	f->base = image + y * p->row + x * p->pixel, f->row = p->row, f->pixel = p->pixel;
 	if (y >= 0 && x >= 0 && y + size <= p->h && x + size <= p->w) return 0;
 	for (int i = 0; i < size; i++)
 		for (int j = 0; j < size; j++) {
 			int in = y + i >= 0 && y + i < p->h && x + j >= 0 && x + j < p->w;
-			f->p[i * size + j] = in ? f->base + i * p->row + j * p->pixel : nothing;
+			f->p[i * size + j] = in ? f->base + i * p->row + j * p->pixel : (const EL *)nothing;
 			f->m[i * size + j] = in ? -1 : 0;
 		}
 	return 1;
 }
 
 // data transforms tiles t0 … t1-1 of x into v [N·N][tiles][in], from row 0 on.
-NOINLINE void TILED(data)(const wino *g, const float *x, float *v, int64_t t0, int64_t t1, int64_t tiles) {
+NOINLINE void TILED(data)(const wino *g, const EL *x, ML *v, int64_t t0, int64_t t1, int64_t tiles) {
 	int64_t point = tiles * g->in;
 	for (int64_t t = t0; t < t1; t++, v += g->in) {
 		wino_at at = where(g, t);
@@ -73,17 +76,17 @@ NOINLINE void TILED(data)(const wino *g, const float *x, float *v, int64_t t0, i
 	}
 }
 
-INLINE V TILED(grad1)(const TILED(from) *f, int64_t off, float *z, int64_t point, int n, int edge) {
+INLINE V TILED(grad1)(const TILED(from) *f, int64_t off, ML *z, int64_t point, int n, int edge) {
 	V sum = {0};
 #define PLUS(v) ({ V p_ = (v); sum += p_; p_; })
 	FIRST(grad, RES, N, RES, PLUS(PIXEL(i * RES + j, i, j)))
 #undef PLUS
-	SECOND(grad, N, N, ST(z + (i * N + j) * point, r))
+	SECOND(grad, N, N, STORE(M, z + (i * N + j) * point, r))
 	return sum;
 }
 
 // grad transforms tiles of dy, channels o0 … o0+wide-1, into z [N·N][t1-t0][wide], and adds their sums to db if that is not null.
-NOINLINE void TILED(grad)(const wino *g, const float *dy, float *z, float *db, int64_t t0, int64_t t1, int64_t o0, int64_t wide) {
+NOINLINE void TILED(grad)(const wino *g, const EL *dy, ML *z, float *db, int64_t t0, int64_t t1, int64_t o0, int64_t wide) {
 	int64_t point = (t1 - t0) * wide;
 	for (int64_t t = t0; t < t1; t++, z += wide) {
 		wino_at at = where(g, t);
@@ -100,21 +103,21 @@ NOINLINE void TILED(grad)(const wino *g, const float *dy, float *z, float *db, i
 	}
 }
 
-INLINE void TILED(result1)(const float *m, int64_t point, V bias, int relu, float *y, const wino_picture *p, int64_t rows, int64_t cols, int n, int edge) {
+INLINE void TILED(result1)(const float *m, int64_t point, V bias, int relu, EL *y, const wino_picture *p, int64_t rows, int64_t cols, int n, int edge) {
 	FIRST(result, N, RES, N, LD(m + (i * N + j) * point))
 	SECOND(result, RES, RES, {
 		r += bias;
 		if (relu) r = ISA(vrelu)(r);
-		if (!edge || (i < rows && j < cols)) ST(y + i * p->row + j * p->pixel, r);
+		if (!edge || (i < rows && j < cols)) STORE(E, y + i * p->row + j * p->pixel, r);
 	})
 }
 
 // result transforms m [N·N][t1-t0][wide] back into channels o0 … of y.
-NOINLINE void TILED(result)(const wino *g, const float *m, float *y, const float *bias, int64_t t0, int64_t t1, int64_t o0, int64_t wide) {
+NOINLINE void TILED(result)(const wino *g, const float *m, EL *y, const float *bias, int64_t t0, int64_t t1, int64_t o0, int64_t wide) {
 	int64_t point = (t1 - t0) * wide;
 	for (int64_t t = t0; t < t1; t++, m += wide) {
 		wino_at at = where(g, t);
-		float *to = y + at.image * g->y.image + at.y * g->y.row + at.x * g->y.pixel;
+		EL *to = y + at.image * g->y.image + at.y * g->y.row + at.x * g->y.pixel;
 		int64_t rows = g->y.h - at.y, cols = g->y.w - at.x;
 #define ONE(edge)                                                                            \
 	V b = {0};                                                                               \
@@ -126,23 +129,23 @@ NOINLINE void TILED(result)(const wino *g, const float *m, float *y, const float
 	}
 }
 
-INLINE void TILED(weights1)(const V w[9], float *u, int64_t point, int n, int flip) {
+INLINE void TILED(weights1)(const V w[9], ML *u, int64_t point, int n, int flip) {
 	FIRST(weights, 3, N, 3, w[flip ? 8 - (i * 3 + j) : i * 3 + j])
-	SECOND(weights, N, N, ST(u + (i * N + j) * point, r))
+	SECOND(weights, N, N, STORE(M, u + (i * N + j) * point, r))
 }
 
 // weights transforms rows k0 … k1-1 of w [9][in][out], channels o0 …, into u [N·N][in][wide].
-NOINLINE void TILED(weights)(const wino *g, const float *w, float *u, int64_t k0, int64_t k1, int64_t o0, int64_t wide) {
+NOINLINE void TILED(weights)(const wino *g, const EL *w, ML *u, int64_t k0, int64_t k1, int64_t o0, int64_t wide) {
 	for (int64_t k = k0; k < k1; k++)
 		CHANNELS(wide, {
 			V a[9];
-			UNROLL for (int i = 0; i < 9; i++) a[i] = LD(w + (i * g->in + k) * g->out + o0 + c);
+			UNROLL for (int i = 0; i < 9; i++) a[i] = LOAD(E, w + (i * g->in + k) * g->out + o0 + c);
 			TILED(weights1)(a, u + k * wide + c, g->in * wide, n, 0);
 		});
 }
 
 // flipped does the same for the data gradient, from w [9][out][in]: blocks of VL × VL are transposed on the way.
-NOINLINE void TILED(flipped)(const wino *g, const float *w, float *u, int64_t k0, int64_t k1, int64_t o0, int64_t wide) {
+NOINLINE void TILED(flipped)(const wino *g, const EL *w, ML *u, int64_t k0, int64_t k1, int64_t o0, int64_t wide) {
 	for (int64_t k = k0; k < k1; k += VL) {
 		int deep = k1 - k < VL ? (int)(k1 - k) : VL;
 		CHANNELS(wide, {
@@ -150,8 +153,8 @@ NOINLINE void TILED(flipped)(const wino *g, const float *w, float *u, int64_t k0
 			for (int i = 0; i < 9; i++) {
 				V b[VL];
 				for (int r = 0; r < VL; r++) {
-					const float *p = w + (i * g->out + o0 + c + r) * g->in + k;
-					b[r] = r >= n ? (V){0} : deep == VL ? ISA(ld_f32)(p) : ISA(ldn_f32)(p, deep);
+					const EL *p = w + (i * g->out + o0 + c + r) * g->in + k;
+					b[r] = r >= n ? (V){0} : deep == VL ? CAT(ld_, ISA(E))(p) : CAT(ldn_, ISA(E))(p, deep);
 				}
 				ISA(turn)(b);
 				for (int r = 0; r < VL; r++) a[r][i] = b[r];
@@ -183,7 +186,13 @@ NOINLINE void TILED(dw)(const wino *g, const float *d, int64_t parts, int64_t pa
 #undef CHANNELS
 #undef LD
 #undef ST
+#undef LOAD
+#undef STORE
 #undef RES
 #undef N
 #undef TILED
 #undef LINE
+#undef E
+#undef EL
+#undef M
+#undef ML
