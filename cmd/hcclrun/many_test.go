@@ -241,6 +241,23 @@ func TestSignalsAcrossHosts(t *testing.T) {
 	}
 }
 
+// Slurm warns the steps of a job by USR1, and so agents that srun has started: they pass it on to the ranks, and live.
+func TestWarningOfAgents(t *testing.T) {
+	h := start(t, nil, "--rsh", reach(t, asChild), "-H", "n1,n2", "sh", "-c", `trap 'exit 75' USR1; echo ready; while :; do sleep 0.01; done`)
+	h.out.waitFor(t, "ready", 2)
+	all, agents := tree(h.cmd.Process.Pid), 0
+	for pid := range all {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.HasSuffix(b, []byte("--agent\x00")) && !bytes.HasPrefix(b, []byte("/bin/sh")) {
+			syscall.Kill(pid, syscall.SIGUSR1)
+			agents++
+		}
+	}
+	if code := h.code(); code != 75 || agents < 2 || strings.Contains(h.out.String(), "lost") {
+		t.Errorf("%d agents, code %d\n%s", agents, code, h.out.String())
+	}
+	gone(t, all, h)
+}
+
 // Ctrl-Z suspends the ranks on all hosts, and fg resumes them.
 func TestSuspendAcrossHosts(t *testing.T) {
 	// A shell that is starting a program cannot be seen as stopped (it waits for the child, in state D), so it starts none after "ready".

@@ -111,7 +111,8 @@ func (a *agent) read(ctx context.Context, in io.Reader) {
 // run handles frames until the channel ends, the caller is silent for too long, or a signal ends this process.
 func (a *agent) run(ctx context.Context) error {
 	sigs := make(chan os.Signal, 4)
-	ossignal.Notify(sigs, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT) // not ignored: ranks would inherit that
+	// Not ignored: ranks would inherit that. Slurm warns a job's steps, and so an agent that srun started, by USR1: it is for the ranks.
+	ossignal.Notify(sigs, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1)
 	defer ossignal.Stop(sigs)
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -142,8 +143,11 @@ func (a *agent) run(ctx context.Context) error {
 				return launch.WithCode(launch.ExitUnavailable, fmt.Errorf("remote: no sign of life from the caller for %v", a.with.silence))
 			}
 		case sig := <-sigs:
-			if sig == syscall.SIGTERM {
+			switch {
+			case sig == syscall.SIGTERM:
 				return launch.WithCode(launch.ExitStopped, errors.New("remote: ended by SIGTERM"))
+			case sig == syscall.SIGUSR1 && a.hosted != nil:
+				a.hosted.local.Signal(syscall.SIGUSR1)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
