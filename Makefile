@@ -1,6 +1,6 @@
 # Shortcuts; each target is one or two commands that you can also type. See CONTRIBUTING.md.
 
-.PHONY: build test race lint arm64 ascend bench bench-llama bench-net golden docs fuzz
+.PHONY: build test race lint arm64 ascend bench bench-llama bench-net golden docs fuzz deploy release
 
 build: ## bin/gotrain and bin/hcclrun
 	go build -o bin/ ./cmd/gotrain ./cmd/hcclrun
@@ -41,3 +41,9 @@ docs: ## regenerate documentation from code
 
 fuzz: ## every fuzz target for 10 minutes, one after the other
 	bash scripts/fuzz.sh
+
+deploy: ## check the files of deploy/ with the tools of their kind
+	sh deploy/check.sh
+
+release: ## archives for Linux and macOS, with notices, SBOM and checksums, in dist/, built twice and compared
+	go run ./deploy/release -again

@@ -53,6 +53,8 @@ var arrows = map[string]string{
 	"ddp/launch/...": "ddp/launch ddp/launch/... internal/...",
 	"ddp":            "npu ddp/bucket ddp/comm ddp/schedule ddp/comm/link",
 
+	"deploy/release": "internal/notices",
+
 	"optim": "npu",
 
 	"train/data/...":              "npu train/data/... train/foreign internal/usercache",

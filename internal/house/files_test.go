@@ -31,7 +31,7 @@ func files(t *testing.T, do func(name string, text []byte)) {
 			return nil
 		}
 		switch filepath.Ext(p) {
-		case ".go", ".md", ".toml", ".txt", ".c", ".h", ".cc", ".sh", ".py", ".json", ".mod", ".yml", "":
+		case ".go", ".md", ".toml", ".txt", ".c", ".h", ".cc", ".sh", ".py", ".json", ".mod", ".yml", ".yaml", ".sbatch", ".service", ".ascend", "":
 		default:
 			return nil
 		}
@@ -93,7 +93,7 @@ func TestForbiddenStrings(t *testing.T) {
 }
 
 // helpers are packages that need no example: commands, test suites, internals of another package.
-var helpers = regexp.MustCompile(`^(cmd|bench|examples|internal)/|^graph/graphtest$|^ddp/comm/commtest$` +
+var helpers = regexp.MustCompile(`^(cmd|bench|deploy|examples|internal)/|^graph/graphtest$|^ddp/comm/commtest$` +
 	`|^train/checkpoint/faultfs$|^npu/cpu/(dnnl|kern)$|^npu/acl/(cann/gen|acltest)$|^train/data/images/turbojpeg$|^ddp/comm/reduce$`)
 
 // Every package has a manual in doc.go, and an example that the tests run.

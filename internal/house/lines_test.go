@@ -18,7 +18,7 @@ var tableRow = regexp.MustCompile("^\\s*(\\|.*|\\{.*\\},?|[\"`].*,|(// )?\\[Node
 func TestLineLength(t *testing.T) {
 	files(t, func(name string, text []byte) {
 		switch path.Ext(name) {
-		case ".go", ".c", ".h", ".sh", ".py", ".md":
+		case ".go", ".c", ".h", ".sh", ".py", ".md", ".yaml", ".sbatch", ".service":
 		default:
 			return
 		}
