@@ -41,6 +41,7 @@ type Config struct {
 	Optim    optim.Config
 	Groups   []ParamGroup // parameters with their own learning rate or decay, or frozen; see ParamGroup
 	Schedule Schedule
+	Monitor  Monitor             // which evaluation is the best, and what follows from it; see Monitor
 	ClipNorm float64             // limit of the global gradient norm; 0: none
 	Scaler   *optim.ScalerConfig // loss scaling; nil: optim.DefaultScaler for f16, none for f32 and bf16, which need none
 
@@ -196,6 +197,7 @@ func (c *Config) validate() error {
 	need(c.KeepLast >= 2, "keep at least 2 checkpoints, got %d: the newest may turn out to be damaged", c.KeepLast)
 	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are enabled, but their directory is not set\nhint: use train.WithCheckpoints")
 	c.checkGroups(need)
+	c.checkMonitor(need)
 	c.checkCompress(need)
 	c.checkConvAlgorithm(need)
 	if c.Optim.Rule == "" {

@@ -158,8 +158,9 @@ func (t *Trainer) gauge(e *telemetry.Step) {
 	}
 }
 
-func (t *Trainer) emitEval(v map[string]float64, took time.Duration) {
+func (t *Trainer) emitEval(v map[string]float64, best bool, took time.Duration) {
 	e := telemetry.Eval{
+		Best: best,
 		Step: int64(t.step), Epoch: t.epoch(), Loss: telemetry.Known(v["loss"]), Items: int64(v["items"]), Of: int64(t.cfg.Eval.Len()), Took: telemetry.Seconds(took),
 	}
 	if items := t.eval.net.items; items.perSample() > 1 {
@@ -197,6 +198,8 @@ func (t *Trainer) emitEnd(err error) {
 		Took: telemetry.Seconds(time.Since(t.began)), Throughput: t.window.Median(), PeakMemory: peak}
 	var stop *StopError
 	switch {
+	case err == nil && t.early != "":
+		e.Reason = t.early
 	case errors.As(err, &stop):
 		e.Reason = stop.what()
 	case err != nil:

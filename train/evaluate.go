@@ -94,7 +94,8 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 		return nil, false, err
 	}
 	t.lastEv, t.evaluated, t.owed = out, t.step, false
-	t.emitEval(out, time.Since(begin))
+	best := !t.evaluating && t.judge(out) && t.cfg.Monitor.acts()
+	t.emitEval(out, best, time.Since(begin))
 	return out, false, nil
 }
 

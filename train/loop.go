@@ -12,19 +12,22 @@ import (
 //	open      device, model, plan, buckets, memory, weights (initialised, from a file, or from a checkpoint), data
 //	step      micro-batches forward and backward while buckets are reduced; one vote; one update
 //	save      when due, at the end, and when a stop was requested
-//	evaluate  when due, after the checkpoint, so that a failure here loses nothing: held-out samples, each exactly once over all ranks
+//	evaluate  when due, after the checkpoint, so that a failure here loses nothing: held-out samples, each exactly once over all ranks; the best is kept
 //
 // A run that was stopped returns a *StopError (errors.Is(err, ErrStopped)); for any other error, Run first tries to notify the other ranks.
 func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	if err := t.use(); err != nil {
 		return res, err
 	}
-	defer func() { err = t.finish(err) }()
+	defer func() { res.Early, res.Best, err = t.early, t.best, t.finish(err) }()
 	t.writes = true
 	if res.Stopped, err = t.begin(ctx); err != nil {
 		return res, err
 	}
 	t.emitStart()
+	if err := t.keepBest(ctx); err != nil { // a run that was killed may not have come to it
+		return res, err
+	}
 	res.Steps, res.Eval = t.step, t.lastEv
 	for {
 		if res.Stopped {
@@ -34,6 +37,9 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 			if res.Eval, res.Stopped, err = t.evaluate(ctx); err != nil {
 				return res, t.keep(ctx, err)
 			}
+			if err := t.keepBest(ctx); err != nil {
+				return res, err
+			}
 			t.note(ctx)
 			if res.Stopped {
 				continue
@@ -41,6 +47,9 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		}
 		if t.step >= t.total {
 			return res, nil
+		}
+		if t.impatient() {
+			return res, t.endEarly(ctx)
 		}
 		r, err := t.trainStep(ctx)
 		if err != nil {

@@ -82,6 +82,17 @@ func WithSinks(s ...telemetry.Sink) Option {
 	return func(c *Config) { c.Sinks = append(c.Sinks, s...) }
 }
 
+// WithMonitor says which evaluation is the best: to keep its checkpoint, to stop early, to lower the learning rate.
+func WithMonitor(m Monitor) Option { return func(c *Config) { c.Monitor = m } }
+
+// WithInitFrom reads the initial weights from a file or a checkpoint. With partial, parameters that it lacks keep their initial values.
+func WithInitFrom(path string, partial bool) Option {
+	return func(c *Config) { c.InitFrom, c.InitPartial = path, partial }
+}
+
+// WithRecompute keeps only the outputs of each block of the model, and recomputes the rest in the backward pass.
+func WithRecompute() Option { return func(c *Config) { c.Recompute = true } }
+
 // WithCompress lets gradients travel as f16, bf16 or int8, from a step on: the first ones are better left alone. See package ddp/compress.
 func WithCompress(codec string, from int) Option {
 	return func(c *Config) { c.Compress.Codec, c.CodecFrom = codec, from }

@@ -65,7 +65,7 @@ func (t *Trainer) seek(st checkpoint.State, at data.State) error {
 
 // lr is the learning rate of the current step. The schedule counts updates: a skipped step does not advance it.
 func (t *Trainer) lr() float64 {
-	return t.sched.LR(max(0, t.step+t.shift-int(t.scaler.State().Skipped)))
+	return t.sched.LR(max(0, t.step+t.shift-int(t.scaler.State().Skipped))) * t.lowered()
 }
 
 // found describes in one line where a resumed run stands, what changed, and what is left.

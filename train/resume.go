@@ -144,8 +144,10 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint, from o
 		return err
 	}
 	t.opt.SetCount(st.OptimizerSteps)
+	t.best = st.Best
 	if st.Metrics != nil {
 		t.lastEv, t.evaluated = st.Metrics, t.step
+		t.judgeAgain()
 	}
 	// The evaluation follows the checkpoint: a run that ended in between still has to do it.
 	t.owed = t.eval != nil && t.evaluated != t.step && (st.EvaluationDue || t.step >= t.total)

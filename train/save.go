@@ -100,12 +100,12 @@ func (t *Trainer) content(ctx context.Context, states statistics, owed *residual
 		Network: t.cfg.describe(),
 		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
-		EvaluationDue: t.owed,
-		Buckets:       t.auto.kept(),
-		Kernels:       t.conv.kept(),
-		ResidualsBy:   t.residualsBy(),
-		Settings:      t.cfg.Settings,
-		Fingerprints:  map[string]string{"settings": t.cfg.settings(), "sums": comm.Fold(t.comm)},
+		EvaluationDue: t.owed, Metrics: t.resultsHere(), Best: t.best,
+		Buckets:      t.auto.kept(),
+		Kernels:      t.conv.kept(),
+		ResidualsBy:  t.residualsBy(),
+		Settings:     t.cfg.Settings,
+		Fingerprints: map[string]string{"settings": t.cfg.settings(), "sums": comm.Fold(t.comm)},
 	}
 	if f, err := t.cfg.Data.Fingerprint(); err == nil {
 		st.Fingerprints["data"] = f

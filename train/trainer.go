@@ -94,6 +94,8 @@ type Trainer struct {
 	owed      bool               // the evaluation after the last step is due but not done
 	saved     int                // step of the newest checkpoint in the directory of this run; -1: none
 	savedName string             // its name, known to rank 0
+	best      *checkpoint.Best   // what evaluations have shown so far; nil: nothing
+	early     string             // why the run ended early, with success; ""
 
 	afterStep  func(step int) // test hook
 	quiesce    time.Duration  // how long Close waits for the device
@@ -111,6 +113,8 @@ type Result struct {
 	Loss    float64            // mean loss of the last step; 0 if no step was left to do
 	Eval    map[string]float64 // last evaluation: "loss" and the metrics, and "items", the number evaluated
 	Stopped bool               // ended early on request; the state is saved if there is a directory for it
+	Early   string             // why Monitor.Patience has ended the run before its last step; "": it did not
+	Best    *checkpoint.Best   // the best evaluation; nil: there was none
 }
 
 // New checks a configuration. It opens nothing; Run does.
@@ -311,7 +315,7 @@ func (t *Trainer) compile(ctx context.Context) error {
 		return fmt.Errorf("train: evaluation network: %w", err)
 	}
 	t.eval = newPass(held, prog, c.EvalBatch)
-	return nil
+	return t.checkMetric()
 }
 
 // planOptions returns the options for planning the training network.

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Prune removes all but the newest checkpoints, as many as the store keeps, and returns the names of the removed ones. A checkpoint known to be
+// Prune removes all but the newest checkpoints, as many as the store keeps, and returns the names of the removed ones. The one that MarkBest has named
+// stays too, and does not count. A checkpoint known to be
 // damaged does not count as kept; it is removed too once there are enough good ones. One that cannot be read for another reason stays. Save calls
 // Prune.
 func (s *Store) Prune(ctx context.Context) ([]string, error) {
@@ -18,9 +19,13 @@ func (s *Store) Prune(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	best, err := s.Best()
+	if err != nil {
+		return nil, err // which one to keep is not known for now
+	}
 	good := 0
 	for _, in := range infos {
-		if in.Err == nil {
+		if in.Err == nil && in.Name != best {
 			good++
 		}
 	}
@@ -31,6 +36,9 @@ func (s *Store) Prune(ctx context.Context) ([]string, error) {
 	var errs []error
 	kept := 0
 	for _, in := range infos {
+		if in.Name == best {
+			continue
+		}
 		if in.Err == nil && kept < s.keep {
 			kept++
 			continue

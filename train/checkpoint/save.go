@@ -46,7 +46,7 @@ func (s *Store) Save(ctx context.Context, c Content) (Saved, error) {
 		return Saved{}, &SaveError{Step: c.State.Step, Dir: s.root, Err: named(err)}
 	}
 	out := Saved{Info: info}
-	warn := s.point(info.Name)
+	warn := s.point(latestFile, info.Name)
 	if out.Removed, err = s.Prune(ctx); warn == nil {
 		warn = err
 	}
@@ -141,9 +141,9 @@ func (s *Store) fill(ctx context.Context, dir string, c Content, state []byte, m
 	return nil
 }
 
-// point updates the pointer for people and scripts.
-func (s *Store) point(name string) error {
-	path := filepath.Join(s.root, latestFile)
+// point lets a file in the root name a checkpoint.
+func (s *Store) point(file, name string) error {
+	path := filepath.Join(s.root, file)
 	_, err := s.write(context.Background(), path+".tmp", func(w io.Writer) error {
 		_, err := io.WriteString(w, name+"\n")
 		return err

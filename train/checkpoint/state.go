@@ -60,8 +60,22 @@ type State struct {
 	// EvaluationDue means that an evaluation of these weights was due when they were saved; it follows the save, so it may be missing.
 	EvaluationDue bool `json:"evaluation_due,omitempty"`
 
+	// Best is what was found out about evaluations so far, without the one that follows this checkpoint; nil: nothing.
+	Best *Best `json:"best,omitempty"`
+
 	// Extra is for state of callers that this package does not know.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
+}
+
+// Best is the best evaluation so far, and how long it has been the best.
+type Best struct {
+	Metric string  `json:"metric"` // the result that is compared, such as "loss"
+	Value  float64 `json:"value"`
+	Step   int64   `json:"step"`            // when it was found
+	Last   int64   `json:"last"`            // the step of the evaluation that was compared last
+	Waited int     `json:"waited"`          // evaluations since then without a better one
+	Drops  int     `json:"drops,omitempty"` // how often the learning rate was lowered because none was better
+	Since  int     `json:"since,omitempty"` // evaluations without a better one since it was lowered
 }
 
 // Buckets are limits of the size of gradient buckets, in bytes.

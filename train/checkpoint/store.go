@@ -48,10 +48,14 @@ type Info struct {
 
 var (
 	nameRE  = regexp.MustCompile(`^step-([0-9]{8,18})(?:-([0-9]{1,9}))?$`)
-	staleRE = regexp.MustCompile(`^(step-[0-9]{8,18}(-[0-9]{1,9})?|latest)\.tmp$`)
+	staleRE = regexp.MustCompile(`^(step-[0-9]{8,18}(-[0-9]{1,9})?|latest|best)\.tmp$`)
 )
 
-const latestFile = "latest"
+// Files in the root with the name of a checkpoint.
+const (
+	latestFile = "latest" // for people and scripts
+	bestFile   = "best"   // which checkpoint rotation keeps
+)
 
 func nameOf(step int64, again int) string {
 	if again > 1 {

@@ -148,7 +148,11 @@ func (c *Console) eval(e Eval) error {
 	if e.Name != "" {
 		title = "Eval " + e.Name + " after step "
 	}
-	l.start(c.id, title+strconv.FormatInt(e.Step, 10))
+	title += strconv.FormatInt(e.Step, 10)
+	if e.Best {
+		title += " (best)"
+	}
+	l.start(c.id, title)
 	l.general("loss", e.Loss, 9)
 	l.metrics(e.Metrics)
 	if e.Of > 0 {

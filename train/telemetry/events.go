@@ -76,9 +76,10 @@ type Eval struct {
 	Epoch   Value     `json:"epoch"`
 	Loss    Value     `json:"loss"`
 	Metrics []Metric  `json:"metrics,omitempty"`
-	Items   int64     `json:"items"` // evaluated over all ranks, each once
-	Of      int64     `json:"of"`    // items in the data set; 0 if they are not its samples
-	Unit    string    `json:"unit"`  // unit of Items; "" means "samples"
+	Items   int64     `json:"items"`          // evaluated over all ranks, each once
+	Of      int64     `json:"of"`             // items in the data set; 0 if they are not its samples
+	Unit    string    `json:"unit"`           // unit of Items; "" means "samples"
+	Best    bool      `json:"best,omitempty"` // better than all evaluations of the run before
 	Took    Value     `json:"time_s"`
 }
 
@@ -115,7 +116,7 @@ type Warning struct {
 type RunEnd struct {
 	Time       time.Time `json:"time"`
 	Step       int64     `json:"step"`
-	Reason     string    `json:"reason"` // "done", "stopped on request", "failed"
+	Reason     string    `json:"reason"` // "done", "stopped early at step …", "stopped on request …", "failed"
 	Error      string    `json:"error,omitempty"`
 	Took       Value     `json:"time_s"`
 	Throughput Value     `json:"throughput"` // median over recent steps
