@@ -164,4 +164,6 @@ const (
 	LARS = "lars"
 	// Scale: hyper f32[1], x → x *= hyper[0].
 	Scale = "scale"
+	// EMA: hyper f32[2] = {decay, 1-decay}, average, x → average = decay*average + (1-decay)*x, an exponential moving average of x.
+	EMA = "ema"
 )

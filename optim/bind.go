@@ -30,11 +30,19 @@ func (o *Optimizer) bindAll() error {
 	}
 	for i := range o.segs {
 		s := &o.segs[i]
-		if err := add(&o.measures[i], "norm of "+s.Name, sumSqOp(s.Elems), s.Grad, o.norm); err != nil {
-			return err
+		if !s.Grad.IsNil() {
+			if err := add(&o.measures[i], "norm of "+s.Name, sumSqOp(s.Elems), s.Grad, o.norm); err != nil {
+				return err
+			}
+			if err := o.planStep(s, add); err != nil {
+				return err
+			}
 		}
-		if err := o.planStep(s, add); err != nil {
-			return err
+		if o.cfg.EMA.On() {
+			hyper := o.hyper.At(int64(hyperStride * len(o.cfg.Groups)))
+			if err := add(&s.step, "average of "+s.Name, emaOp(s.Elems), hyper, s.average, s.Weight, s.average); err != nil {
+				return err
+			}
 		}
 	}
 	if size > 0 {

@@ -22,6 +22,9 @@ type Config struct {
 	Eps          float64 // Adam, AdamW: added outside the root. LARS: added to the denominator of the local rate
 	Trust        float64 // LARS: the trust coefficient
 
+	// EMA keeps a moving average of the weights; the zero value keeps none.
+	EMA EMA
+
 	// Groups are the parameter groups that a Tensor names by index. See DefaultGroups.
 	Groups []Group
 }
@@ -77,6 +80,7 @@ func (c Config) Validate() error {
 		r.check(&c, bad)
 	}
 	c.validateGroups(bad)
+	c.EMA.validate(bad)
 	return errors.Join(errs...)
 }
 
@@ -112,6 +116,7 @@ func (c Config) String() string {
 	}
 	var b strings.Builder
 	b.WriteString(c.Rule + " " + r.text(&c))
+	b.WriteString(c.EMA.text())
 	for _, g := range c.Groups {
 		fmt.Fprintf(&b, " %s{lr×%g decay=%g", g.Name, g.LRMult, g.WeightDecay)
 		if g.NoAdapt && r.adapts {

@@ -21,8 +21,11 @@ type hyperSlot struct {
 	busy bool
 }
 
+// hyperBytes is the size of all hyper vectors: one for each group, and that of the averages.
+func (o *Optimizer) hyperBytes() int64 { return int64(hyperStride * (len(o.cfg.Groups) + 1)) }
+
 func (o *Optimizer) initHyper() error {
-	size := int64(hyperStride * len(o.cfg.Groups))
+	size := o.hyperBytes()
 	ring, err := o.allocHost("hyper-parameters", size*int64(len(o.hyperRing)))
 	if err != nil {
 		return err
@@ -55,6 +58,7 @@ func (o *Optimizer) Begin(s npu.Stream, lr, gradScale float64) error {
 	for g := range o.cfg.Groups {
 		o.fillHyper(slot.host[g*hyperStride:], &o.cfg.Groups[g], lr, gradScale)
 	}
+	o.fillEMA(slot.host[len(o.cfg.Groups)*hyperStride:])
 	slot.busy = true
 	if err := s.CopyIn(o.hyper, slot.host); err != nil {
 		return fmt.Errorf("optim: send hyper-parameters: %w", err)

@@ -36,7 +36,8 @@ type Optimizer struct {
 
 type segment struct {
 	Segment
-	state   []npu.Ptr // in the order of Config.States
+	state   []npu.Ptr // in the order of Config.States; none without gradient
+	average npu.Ptr
 	step    []npu.Launch
 	sums    npu.Ptr // this segment's part of Optimizer.sums
 	nSums   int     // number of adaptive tensors
@@ -46,7 +47,7 @@ type segment struct {
 
 // New checks the configuration, allocates state, and compiles and binds the kernels. On error nothing stays allocated.
 func New(dev npu.Device, cfg Config, segments []Segment) (*Optimizer, error) {
-	if err := errors.Join(cfg.Validate(), validateSegments(segments, len(cfg.Groups))); err != nil {
+	if err := errors.Join(cfg.Validate(), validateSegments(segments, len(cfg.Groups), cfg.EMA.On())); err != nil {
 		return nil, err
 	}
 	r, err := cfg.rule()
@@ -74,6 +75,16 @@ func (o *Optimizer) allocate() error {
 	adaptive, longest := 0, 16
 	for i := range o.segs {
 		s := &o.segs[i]
+		if o.cfg.EMA.On() {
+			p, err := o.alloc("average of "+s.Name, 4*s.Elems)
+			if err != nil {
+				return err
+			}
+			s.average, o.stateSize = p, o.stateSize+4*s.Elems
+		}
+		if s.Grad.IsNil() {
+			continue
+		}
 		for _, name := range o.cfg.States() {
 			p, err := o.alloc(name+" of "+s.Name, 4*s.Elems)
 			if err != nil {
@@ -102,7 +113,7 @@ func (o *Optimizer) allocate() error {
 	if o.norm, err = o.alloc("gradient norm", 16); err != nil {
 		return err
 	}
-	if o.hyper, err = o.alloc("hyper-parameters", int64(hyperStride*len(o.cfg.Groups))); err != nil {
+	if o.hyper, err = o.alloc("hyper-parameters", o.hyperBytes()); err != nil {
 		return err
 	}
 	if lars {

@@ -14,7 +14,7 @@ import (
 type Segment struct {
 	Name   string
 	Weight npu.Ptr
-	Grad   npu.Ptr
+	Grad   npu.Ptr // none: the segment is not trained but only averaged, such as running statistics; it requires Config.EMA
 	Elems  int64
 	// Tensors are the parameters in the segment, rising and not overlapping. Empty means one tensor, named like the segment, in
 	// group 0. What lies between tensors (padding) must hold zeros in both memories; it stays zero.
@@ -58,7 +58,7 @@ func (s Segment) withTensors() Segment {
 }
 
 // validateSegments returns all errors joined.
-func validateSegments(segments []Segment, groups int) error {
+func validateSegments(segments []Segment, groups int, averaged bool) error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("optim: "+format, a...)) }
 	if len(segments) == 0 {
@@ -71,6 +71,9 @@ func validateSegments(segments []Segment, groups int) error {
 			continue
 		}
 		for what, p := range map[string]npu.Ptr{"weight": s.Weight, "gradient": s.Grad} {
+			if p.IsNil() && what == "gradient" && averaged {
+				continue
+			}
 			if p.IsNil() {
 				bad("segment %d (%s): no %s memory", i, s.Name, what)
 			} else if p.Off < 0 || p.Off+4*s.Elems > p.Buf.Bytes() {

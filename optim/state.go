@@ -15,12 +15,15 @@ type StateTensor struct {
 // Name is the name in a checkpoint: kind/parameter.
 func (t StateTensor) Name() string { return t.Kind + "/" + t.Param }
 
-// State lists the state of every parameter, by segment, kind and place. To continue from a checkpoint, write all of them
-// and call SetCount.
+// State lists the state of every parameter, by segment, kind and place. To continue from a checkpoint, write all of them, and
+// Averages, and call SetCount.
 func (o *Optimizer) State() []StateTensor {
 	var out []StateTensor
 	for i := range o.segs {
 		s := &o.segs[i]
+		if s.Grad.IsNil() {
+			continue
+		}
 		for k, kind := range o.cfg.States() {
 			for _, t := range s.Tensors {
 				out = append(out, StateTensor{kind, t.Name, i, s.state[k].At(4 * t.Off), t.Elems, npu.F32})

@@ -46,7 +46,9 @@ func (r *Recipe) check() Errors {
 	c.lossScale()
 	c.compress()
 	c.optim()
+	c.groups()
 	c.schedule()
+	c.monitor()
 	c.checkpoint()
 	c.comm()
 	return c.out
@@ -280,6 +282,26 @@ func (c *checker) schedule() {
 	}
 	if !rising(s.MilestonesEpochs) {
 		c.bad("schedule.milestones_epochs", "", "must be above 0 and increasing, got %v", s.MilestonesEpochs)
+	}
+}
+
+func (c *checker) monitor() {
+	e, k := &c.r.Eval, &c.r.Checkpoint
+	if e.Monitor == "" {
+		c.bad("eval.monitor", `for example "loss" or "top1"`, "is empty")
+	}
+	for key, on := range map[string]bool{"checkpoint.keep_best": k.KeepBest, "eval.patience": e.Patience > 0, "schedule.kind": c.r.Schedule.Kind == "plateau"} {
+		if on && !e.Enabled {
+			c.bad(key, "set eval.enabled = true", "requires evaluations")
+		} else if on && key != "checkpoint.keep_best" && e.EveryEpochs+e.EverySteps == 0 {
+			c.bad(key, "set eval.every_epochs or eval.every_steps", "requires evaluations during the run")
+		}
+	}
+	if k.KeepBest && !k.Enabled {
+		c.bad("checkpoint.keep_best", "set checkpoint.enabled = true", "requires checkpoints")
+	}
+	if c.r.Schedule.Kind == "plateau" && c.r.Schedule.Gamma >= 1 {
+		c.bad("schedule.gamma", "", "must be below 1 for schedule.kind = \"plateau\", got %g", c.r.Schedule.Gamma)
 	}
 }
 

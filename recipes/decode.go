@@ -225,6 +225,8 @@ func (r *Recipe) override(sets []string) Errors {
 // example shows how to write a value of the field.
 func (f *field) example() string {
 	switch {
+	case f.isGroups():
+		return `for example group = [{name = "head", match = "fc.*", lr_factor = 10}]`
 	case len(f.oneOf) > 0 && f.typeName() == "text":
 		return fmt.Sprintf("for example %s = %q", f.name, f.oneOf[0])
 	case f.def == "auto" || f.def == "" || f.def == "0" || f.def == "[]":

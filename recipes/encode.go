@@ -35,6 +35,8 @@ func literal(v reflect.Value) string {
 			return quote(autoWord)
 		}
 		return float(v.Float())
+	case reflect.Struct:
+		return v.Interface().(Group).inline()
 	case reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {

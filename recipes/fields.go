@@ -50,6 +50,9 @@ func (f *field) typeName() string {
 		}
 		return "number"
 	}
+	if f.isGroups() {
+		return "list of tables"
+	}
 	if f.typ.Elem().Kind() == reflect.Int {
 		return "list of whole numbers"
 	}
@@ -203,6 +206,9 @@ func (f *field) assign(r *Recipe, v any) error {
 		}
 		dst.SetFloat(x)
 	case reflect.Slice:
+		if f.isGroups() {
+			return assignGroups(dst, v)
+		}
 		return f.assignList(dst, v)
 	}
 	return nil

@@ -166,7 +166,7 @@ func (r *Recipe) resolvePaths() {
 			*p = join(*p)
 		} // otherwise in the working directory, or bundled weights by name
 	}
-	if p := &r.Checkpoint.Resume; fromFile("checkpoint.resume") && *p != "auto" && *p != "none" && *p != "" && !filepath.IsAbs(*p) {
+	if p := &r.Checkpoint.Resume; fromFile("checkpoint.resume") && *p != "auto" && *p != "none" && *p != "best" && *p != "" && !filepath.IsAbs(*p) {
 		*p = join(*p)
 	}
 }

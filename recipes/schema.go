@@ -45,6 +45,7 @@ type Model struct {
 	NormMomentum     float64 `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Weight of the newest batch in the running statistics."`
 	LabelSmoothing   float64 `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Fraction of the target spread evenly over all classes."`
 	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file or a checkpoint folder; for llama also a Hugging Face folder, a folder in Meta's format, or a llama2.c .bin file. Searched next to the recipe, then in the working directory, then in the bundled data (stories260k). Empty: random weights."`
+	Freeze           string  `toml:"freeze" default:"" doc:"Parameters that keep their values: names or patterns with *, separated by spaces (conv1.* bn1.* layer1.*). They have no gradient and no optimizer state; checkpoints hold them. Running statistics of norms are no parameters and still follow the data. gotrain plan lists all names."`
 	InitHelp         string  `toml:"init_help" default:"" doc:"What to do when init_from is missing, such as the commands that fetch it. Shown as the hint of the error message."`
 	InitPartial      bool    `toml:"init_partial" default:"false" doc:"Parameters that are missing from init_from, or have a different shape there, keep their random initialisation (a new classifier). When false they are an error."`
 	InitIgnore       string  `toml:"init_ignore" default:"" doc:"Tensors to ignore when the weights have them and the model does not: names or patterns with *, separated by spaces (fc.* or just *). They are skipped and listed in the log. Any other tensor unknown to the model is an error, in init_from, on resume and in eval, because it means that the weights belong to a different model."`
@@ -172,27 +173,35 @@ type Optim struct {
 	Beta1           float64 `toml:"beta1" default:"0.9" min:"0" max:"0.999999" doc:"adam, adamw: decay rate of the running average of the gradient."`
 	Beta2           float64 `toml:"beta2" default:"0.999" min:"0" max:"0.999999" doc:"adam, adamw: decay rate of the running average of the squared gradient."`
 	Eps             float64 `toml:"eps" default:"auto" auto:"1e-8; lars: 1e-9" min:"0" max:"1" doc:"adam, adamw, lars: added to the denominator."`
+	Groups          []Group `toml:"group" default:"[]" doc:"Sets of parameters with settings of their own, one [[optim.group]] for each: name; match, names or patterns with * separated by spaces; lr_factor, a factor on the learning rate; weight_decay, in place of the one above for parameters that are decayed at all; frozen = true, which keeps their values. A parameter belongs to the first group that matches."`
+	EMADecay        float64 `toml:"ema_decay" default:"0" min:"0" max:"0.9999999" doc:"Keep an exponential moving average of weights and running statistics: average = decay * average + (1 - decay) * weights after each step but the first, which starts it; 0: none. Evaluation uses the average, and model.safetensors of a checkpoint holds it; raw.safetensors holds the weights that training continues with. It takes the memory of the weights once more."`
+	EMAWarmup       bool    `toml:"ema_warmup" default:"true" doc:"With ema_decay: the decay of step n is at most 1 - n^(-2/3), so that the initial weights are forgotten quickly. false: the decay is constant."`
 	Trust           float64 `toml:"trust_coefficient" default:"0.001" over:"0" max:"1" doc:"lars: learning rate of a layer relative to |w|/|g|."`
 }
 
 // Schedule is the section [schedule].
 type Schedule struct {
-	Kind             string    `toml:"kind" default:"cosine" oneof:"constant|linear|cosine|step|wsd" doc:"Shape after the warm-up. constant. linear and cosine: decay to min_lr_ratio. step: multiply by gamma at each milestone. wsd: constant, then decay at the end."`
+	Kind             string    `toml:"kind" default:"cosine" oneof:"constant|linear|cosine|step|wsd|plateau" doc:"Shape after the warm-up. constant. linear and cosine: decay to min_lr_ratio. step: multiply by gamma at each milestone. wsd: constant, then decay at the end. plateau: multiply by gamma whenever eval.monitor has not improved for plateau_patience evaluations, down to min_lr_ratio."`
 	WarmupSteps      int       `toml:"warmup_steps" default:"0" unit:"steps" min:"0" doc:"Steps of linear warm-up: step s uses lr * (s+1) / warmup."`
 	WarmupEpochs     float64   `toml:"warmup_epochs" default:"0" unit:"epochs" min:"0" doc:"The same in epochs. Give one of the two."`
-	MinLRRatio       float64   `toml:"min_lr_ratio" default:"0" min:"0" max:"1" doc:"linear, cosine, wsd: final learning rate as a fraction of the peak."`
+	MinLRRatio       float64   `toml:"min_lr_ratio" default:"0" min:"0" max:"1" doc:"linear, cosine, wsd: final learning rate as a fraction of the peak. plateau: the lowest."`
 	MilestonesSteps  []int     `toml:"milestones_steps" default:"[]" unit:"steps" doc:"step: the steps at which the rate drops, in increasing order."`
 	MilestonesEpochs []float64 `toml:"milestones_epochs" default:"[]" unit:"epochs" doc:"The same in epochs. Give one of the two."`
-	Gamma            float64   `toml:"gamma" default:"0.1" over:"0" max:"1" doc:"step: factor applied at each milestone."`
+	Gamma            float64   `toml:"gamma" default:"0.1" over:"0" max:"1" doc:"step: factor applied at each milestone. plateau: factor of a drop."`
+	PlateauPatience  int       `toml:"plateau_patience" default:"5" unit:"evaluations" min:"1" doc:"plateau: evaluations in a row without improvement after which the learning rate drops."`
 	DecayFraction    float64   `toml:"decay_fraction" default:"0.2" over:"0" max:"1" doc:"wsd: final fraction of the run during which the rate decays."`
 }
 
 // Eval is the section [eval].
 type Eval struct {
-	Enabled     bool `toml:"enabled" default:"true" doc:"Whether to evaluate."`
-	EveryEpochs int  `toml:"every_epochs" default:"0" unit:"epochs" min:"0" doc:"Epochs between evaluations."`
-	EverySteps  int  `toml:"every_steps" default:"0" unit:"steps" min:"0" doc:"Steps between evaluations. Give at most one of the two."`
-	Batch       int  `toml:"batch_per_rank" default:"auto" auto:"train.batch_per_rank" unit:"samples" min:"1" max:"1048576" doc:"Batch of one rank in evaluation."`
+	Enabled     bool    `toml:"enabled" default:"true" doc:"Whether to evaluate."`
+	EveryEpochs int     `toml:"every_epochs" default:"0" unit:"epochs" min:"0" doc:"Epochs between evaluations."`
+	EverySteps  int     `toml:"every_steps" default:"0" unit:"steps" min:"0" doc:"Steps between evaluations. Give at most one of the two."`
+	Batch       int     `toml:"batch_per_rank" default:"auto" auto:"train.batch_per_rank" unit:"samples" min:"1" max:"1048576" doc:"Batch of one rank in evaluation."`
+	Monitor     string  `toml:"monitor" default:"loss" doc:"The result of an evaluation that says which one is the best: loss, perplexity or a metric such as top1. Keys that act on it: patience, checkpoint.keep_best and schedule.kind = plateau."`
+	MonitorMode string  `toml:"monitor_mode" default:"auto" oneof:"auto|min|max" doc:"Whether a lower or a higher result is better. auto: lower for loss and perplexity, higher for metrics."`
+	MinDelta    float64 `toml:"min_delta" default:"0" min:"0" doc:"A result is better only if it is better by more than this."`
+	Patience    int     `toml:"patience" default:"0" unit:"evaluations" min:"0" doc:"End the run, successfully, after so many evaluations in a row without improvement; 0: never."`
 }
 
 // Checkpoint is the section [checkpoint].
@@ -202,7 +211,8 @@ type Checkpoint struct {
 	EveryEpochs int    `toml:"every_epochs" default:"0" unit:"epochs" min:"0" doc:"Epochs between checkpoints."`
 	EverySteps  int    `toml:"every_steps" default:"0" unit:"steps" min:"0" doc:"Steps between checkpoints. Give at most one of the two."`
 	KeepLast    int    `toml:"keep_last" default:"2" min:"2" doc:"Number of checkpoints to keep. At least 2, because the newest may be damaged."`
-	Resume      string `toml:"resume" default:"auto" doc:"auto: resume from the newest valid checkpoint in dir, if there is one. none: start from scratch. Anything else: the path of the checkpoint to resume from, which must exist."`
+	KeepBest    bool   `toml:"keep_best" default:"false" doc:"Also keep the checkpoint of the best evaluation, by eval.monitor; one is written for it if none is due. The file best in dir has its name."`
+	Resume      string `toml:"resume" default:"auto" doc:"auto: resume from the newest valid checkpoint in dir, if there is one. none: start from scratch. best: the one that keep_best has kept. Anything else: the path of the checkpoint to resume from, which must exist."`
 }
 
 // Log is the section [log].

@@ -52,6 +52,14 @@ func scaled(key string) bool { return key == "train.loss_scale" || slices.Contai
 // compressed reports whether a key has an effect only on gradients that travel compressed. Checkpoints of other runs do not store such keys.
 func compressed(key string) bool { return strings.HasPrefix(key, "comm.compress") }
 
+// laterKeys affect what is learned, but did not exist in older versions: a checkpoint stores them only where they differ from their default.
+var laterKeys = []string{"model.freeze", "optim.group", "optim.ema_decay", "optim.ema_warmup", "schedule.plateau_patience"}
+
+// later reports whether a key is one of laterKeys and has its default.
+func (r *Recipe) later(f *field) bool {
+	return slices.Contains(laterKeys, f.key()) && literal(f.in(r)) == literal(f.in(Default()))
+}
+
 // Settings returns the keys that determine what is learned, with their values. A checkpoint stores them so that a resumed run can report what has changed.
 func (r *Recipe) Settings() map[string]string {
 	out := map[string]string{}
@@ -60,7 +68,7 @@ func (r *Recipe) Settings() map[string]string {
 			continue
 		}
 		for _, f := range s.fields {
-			if key := f.key(); !slices.Contains(freeKeys, key) && (r.Train.DType == "f16" || !scaled(key)) && (r.Comm.Compress != "none" || !compressed(key)) {
+			if key := f.key(); !slices.Contains(freeKeys, key) && !r.later(f) && (r.Train.DType == "f16" || !scaled(key)) && (r.Comm.Compress != "none" || !compressed(key)) {
 				out[key] = literal(f.in(r))
 			}
 		}

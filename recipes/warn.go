@@ -80,11 +80,16 @@ func (r *Recipe) unused(key string) string {
 			"int8": {"comm.compress_warmup_steps", "comm.compress_block", "comm.compress_error_feedback"}}},
 		{r.Schedule.Kind, "schedule.kind", map[string][]string{
 			"linear": {"schedule.min_lr_ratio"}, "cosine": {"schedule.min_lr_ratio"}, "wsd": {"schedule.min_lr_ratio", "schedule.decay_fraction"},
-			"step": {"schedule.milestones_steps", "schedule.milestones_epochs", "schedule.gamma"},
+			"step":    {"schedule.milestones_steps", "schedule.milestones_epochs", "schedule.gamma"},
+			"plateau": {"schedule.min_lr_ratio", "schedule.gamma", "schedule.plateau_patience"},
 		}},
 		{r.Data.Augment, "data.augment", map[string][]string{
 			"random_resized_crop": {"data.flip_probability", "data.crop_area", "data.crop_ratio"}, "pad_crop": {"data.flip_probability", "data.pad_pixels"},
 		}},
+		{fmt.Sprint(r.Optim.EMADecay > 0), "optim.ema_decay > 0", map[string][]string{"true": {"optim.ema_warmup"}}},
+		{fmt.Sprint(r.Eval.Patience > 0 || r.Checkpoint.KeepBest || r.Schedule.Kind == "plateau"),
+			"any of eval.patience, checkpoint.keep_best and schedule.kind = \"plateau\"",
+			map[string][]string{"true": {"eval.monitor", "eval.monitor_mode", "eval.min_delta"}}},
 		{r.Data.BadFiles, "data.bad_files", map[string][]string{"skip": {"data.bad_file_limit"}}},
 		{r.Data.Kind, "data.kind", map[string][]string{
 			"synthetic": {"data.synthetic_samples", "data.synthetic_eval_samples", "text.sequence"},
@@ -95,7 +100,8 @@ func (r *Recipe) unused(key string) string {
 			"tokens": {"data.root", "data.train_split", "data.eval_split", "text.tokenizer", "text.sequence", "text.documents_apart"},
 			"packed": {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
 		}},
-		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank"}}},
+		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank", "eval.monitor",
+			"eval.monitor_mode", "eval.min_delta"}}},
 		{fmt.Sprint(r.Checkpoint.Enabled), "checkpoint.enabled", map[string][]string{
 			"true": {"checkpoint.dir", "checkpoint.every_epochs", "checkpoint.every_steps", "checkpoint.keep_last"},
 		}},

@@ -45,6 +45,9 @@ func (t *Trainer) bind() error {
 	if err := t.train.wire(t.dev, &t.pinned, t.cfg.Data.Fields(), t.cfg.Accumulate); err != nil {
 		return err
 	}
+	if err := t.openOptimizer(bytes); err != nil { // before the evaluation network, which may use the averages that it keeps
+		return err
+	}
 	if t.eval != nil {
 		mem, err := t.memory(t.eval)
 		if err != nil {
@@ -68,7 +71,7 @@ func (t *Trainer) bind() error {
 		return err
 	}
 	t.hostScale, t.hostSeed = numbers[:4], numbers[8:]
-	return t.openOptimizer(bytes)
+	return nil
 }
 
 func (t *Trainer) openOptimizer(bytes []int64) (err error) {
@@ -82,6 +85,9 @@ func (t *Trainer) openOptimizer(bytes []int64) (err error) {
 		slices.SortFunc(s.Tensors, func(a, b optim.Tensor) int { return int(a.Off - b.Off) })
 		w := t.order[b.Places[0].Param]
 		s.Weight = t.store.weights[w].At(-b.Places[0].Offset)
+		segs = append(segs, s)
+	}
+	if s, ok := t.averagedSegment(); ok {
 		segs = append(segs, s)
 	}
 	t.opt, err = optim.New(t.dev, t.cfg.Optim, segs)

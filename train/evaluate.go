@@ -13,6 +13,7 @@ import (
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/data"
 )
 
@@ -26,7 +27,7 @@ func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err err
 		return nil, err
 	}
 	defer func() { err = t.finish(err) }()
-	t.evaluating = true
+	t.evaluating, t.cfg.Optim.EMA = true, optim.EMA{} // the model file has the average
 	err = t.open(t.risk(ctx))
 	if t.commit() && err != nil { // whatever the error: the request caused it, here or on another rank
 		return nil, &StopError{Evaluation: true, Err: err}

@@ -33,25 +33,28 @@ func (t *Trainer) initialise(ctx context.Context) error {
 					return err
 				}
 			}
-			if err := t.shareStates(ctx); err != nil {
+			if err := t.shareStates(ctx, t.statesOf(t.model())); err != nil {
 				return err
 			}
 		}
 	}
-	return t.eng.Broadcast(ctx, t.named()...)
+	if err := t.eng.Broadcast(ctx, t.named()...); err != nil || resumed && t.averaged {
+		return err
+	}
+	return t.beginAverage(ctx)
 }
 
 // shareStates gives all ranks the running statistics of rank 0.
-func (t *Trainer) shareStates(ctx context.Context) error {
-	var states []ddp.Named
-	for i, s := range t.train.prog.States() {
-		n, err := t.dev.Bytes(s.Desc)
+func (t *Trainer) shareStates(ctx context.Context, states []tensor) error {
+	var named []ddp.Named
+	for _, s := range states {
+		n, err := t.dev.Bytes(s.desc)
 		if err != nil {
 			return err
 		}
-		states = append(states, ddp.Named{Name: s.Name, Mem: comm.Mem{Ptr: t.store.states[i], Elems: n / 4, DType: npu.F32}})
+		named = append(named, ddp.Named{Name: s.name, Mem: comm.Mem{Ptr: s.at, Elems: n / 4, DType: npu.F32}})
 	}
-	return t.eng.Broadcast(ctx, states...)
+	return t.eng.Broadcast(ctx, named...)
 }
 
 // start fills weights and states from the model's initialisers.
@@ -188,7 +191,7 @@ func (t *Trainer) moments() []tensor {
 // seen different samples.
 func (t *Trainer) named() []ddp.Named {
 	var out []ddp.Named
-	for _, x := range append(t.model()[:len(t.store.weights)], t.moments()...) {
+	for _, x := range slices.Concat(t.model()[:len(t.store.weights)], t.weightAverages(), t.moments()) {
 		n, err := t.dev.Bytes(x.desc)
 		if err != nil {
 			continue

@@ -117,8 +117,11 @@ func (s *store) close() error {
 
 // memory gives a program the weights and states of the store, by name.
 func (t *Trainer) memory(p *pass) (m graph.Memory, err error) {
-	have := map[string]tensor{}
-	for _, x := range t.model() {
+	have, model := map[string]tensor{}, t.model()
+	if p == t.eval {
+		model = t.evaluatedModel()
+	}
+	for _, x := range model {
 		have[x.name] = x
 	}
 	find := func(what, name string, d npu.Desc) npu.Ptr {

@@ -82,6 +82,9 @@ func (t *Trainer) needs(buckets int64, perHost int, codec compress.Cost) []Memor
 		{What: "batches", Bytes: batch * (ring + 1)},
 		{What: "program and libraries", Bytes: program},
 	}
+	if t.cfg.Optim.EMA.On() {
+		items = append(items, MemoryItem{What: "average of the weights", Bytes: buckets + states})
+	}
 	if perHost > 1 { // counted in each rank's resident set, though it exists once
 		items = append(items, MemoryItem{What: "gradients of the other ranks", Bytes: buckets * int64(perHost-1), Shared: true})
 	}

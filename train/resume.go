@@ -23,6 +23,7 @@ type origin struct {
 	Own   bool             `json:"own"` // it has running statistics of each rank, for this number of ranks
 	// Residuals says that it has those of compressed gradients.
 	Residuals bool `json:"residuals,omitempty"`
+	Averaged  bool `json:"averaged,omitempty"` // it has an average besides the weights
 }
 
 // resume continues from a checkpoint if the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose
@@ -37,7 +38,7 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	if ck != nil {
 		defer ck.Close()
 		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size(),
-			Residuals: ck.File(ResidualFile) != nil}
+			Residuals: ck.File(ResidualFile) != nil, Averaged: ck.File(RawFile) != nil}
 	}
 	from, err = t.origin(ctx, from)
 	if err != nil || from.Path == "" {
@@ -120,15 +121,20 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint, from o
 		return err
 	}
 	if ck != nil {
-		if err := t.read(ctx, ck, checkpoint.ModelFile, t.model()); err != nil {
+		if err := t.restoreModel(ctx, ck); err != nil {
 			return err
 		}
 		if err := t.read(ctx, ck, checkpoint.OptimizerFile, t.moments()); err != nil {
 			return err
 		}
 	}
-	if err := t.restoreStatistics(ctx, ck, from.Own); err != nil {
+	if err := t.restoreStatistics(ctx, ck, from.Own, t.model(), rankState); err != nil {
 		return err
+	}
+	if t.averaged = from.Averaged && t.cfg.Optim.EMA.On(); t.averaged {
+		if err := t.restoreStatistics(ctx, ck, from.Own, t.averages(), rankAverage); err != nil {
+			return err
+		}
 	}
 	if err := t.restoreResiduals(ctx, ck, from); err != nil {
 		return err
@@ -156,18 +162,19 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint, from o
 }
 
 // restoreStatistics sets the running statistics: each rank's own, or what rank 0 has read, their mean.
-func (t *Trainer) restoreStatistics(ctx context.Context, ck *checkpoint.Checkpoint, own bool) error {
+func (t *Trainer) restoreStatistics(ctx context.Context, ck *checkpoint.Checkpoint, own bool, model []tensor, named func(rank int, name string) string) error {
+	states := t.statesOf(model)
 	if !own {
-		return t.shareStates(ctx)
+		return t.shareStates(ctx, states)
 	}
 	var total int64
-	for _, s := range t.train.prog.States() {
-		total += s.Desc.PlainBytes()
+	for _, s := range states {
+		total += s.desc.PlainBytes()
 	}
 	mine, err := t.fromFirst(ctx, "running statistics", total, func(rank int) ([]byte, error) {
 		var all []byte
-		for _, s := range t.train.prog.States() {
-			v, err := ck.File(RankFile).Float32s(rankState(rank, s.Name))
+		for _, s := range states {
+			v, err := ck.File(RankFile).Float32s(named(rank, s.name))
 			if err != nil {
 				return nil, err
 			}
@@ -178,9 +185,9 @@ func (t *Trainer) restoreStatistics(ctx context.Context, ck *checkpoint.Checkpoi
 	if err != nil {
 		return err
 	}
-	for i, s := range t.train.prog.States() {
-		n := s.Desc.PlainBytes()
-		if err := t.mover.In(ctx, t.store.states[i], s.Desc, mine[:n]); err != nil {
+	for _, s := range states {
+		n := s.desc.PlainBytes()
+		if err := t.mover.In(ctx, s.at, s.desc, mine[:n]); err != nil {
 			return err
 		}
 		mine = mine[n:]

@@ -29,7 +29,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 		}
 		return nil
 	}
-	states, err := t.gather(ctx, true)
+	sets, err := t.gatherSets(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	if t.comm.Rank() == 0 {
 		what := fmt.Sprintf("writing the checkpoint of step %d", t.step)
 		end, done := t.onDisk(what), launch.Busy(what) // for the other ranks, and for the supervisor
-		saved, err := t.saver.Save(ctx, t.content(ctx, states, owed))
+		saved, err := t.saver.Save(ctx, t.content(ctx, sets, owed))
 		if owed != nil {
 			err = errors.Join(err, owed.drain(ctx))
 		}
@@ -93,7 +93,29 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 // errNotFinite is why weights are not saved: resuming from them is useless, and saving them might rotate the last good checkpoint away.
 var errNotFinite = errors.New("holds a number that is not finite")
 
-func (t *Trainer) content(ctx context.Context, states statistics, owed *residuals) checkpoint.Content {
+// modelSet is one set of weights and statistics, and the file of a checkpoint that it goes to.
+type modelSet struct {
+	file    string
+	tensors []tensor
+	statistics
+	rank func(rank int, name string) string // names each rank's own statistics
+}
+
+// gatherSets collects what a checkpoint holds of the model: its weights, or their average and, behind it, the weights.
+func (t *Trainer) gatherSets(ctx context.Context) (sets []modelSet, err error) {
+	sets = []modelSet{{file: checkpoint.ModelFile, tensors: t.model(), rank: rankState}}
+	if t.cfg.Optim.EMA.On() {
+		sets = []modelSet{{file: checkpoint.ModelFile, tensors: t.averages(), rank: rankAverage}, {file: RawFile, tensors: t.model(), rank: rankState}}
+	}
+	for i := range sets {
+		if sets[i].statistics, err = t.gather(ctx, t.statesOf(sets[i].tensors), true); err != nil {
+			return nil, err
+		}
+	}
+	return sets, nil
+}
+
+func (t *Trainer) content(ctx context.Context, sets []modelSet, owed *residuals) checkpoint.Content {
 	place, _ := json.Marshal(t.at)
 	st := checkpoint.State{
 		DataSamples: int64(t.cfg.Data.Len()), Classes: t.cfg.Data.Classes(),
@@ -110,7 +132,7 @@ func (t *Trainer) content(ctx context.Context, states statistics, owed *residual
 	if f, err := t.cfg.Data.Fingerprint(); err == nil {
 		st.Fingerprints["data"] = f
 	}
-	file := func(name string, ts []tensor) checkpoint.TensorFile {
+	file := func(name string, ts []tensor, mean map[string][]byte) checkpoint.TensorFile {
 		by := map[string]tensor{}
 		f := checkpoint.TensorFile{Name: name, Metadata: map[string]string{"format": "pt"}}
 		for _, x := range ts {
@@ -118,34 +140,50 @@ func (t *Trainer) content(ctx context.Context, states statistics, owed *residual
 			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: x.name, DType: safetensors.F32, Shape: int64s(x.desc.Shape)})
 		}
 		f.Data = func(s safetensors.Tensor, w io.Writer) error {
-			if b, ok := states.mean[s.Name]; ok {
+			if b, ok := mean[s.Name]; ok {
 				_, err := w.Write(b)
 				return err
 			}
-			return t.write(ctx, by[s.Name], w, name == checkpoint.ModelFile)
+			return t.write(ctx, by[s.Name], w, name == checkpoint.ModelFile || name == RawFile)
 		}
 		return f
 	}
-	c := checkpoint.Content{State: st, Beside: t.cfg.Beside, Files: []checkpoint.TensorFile{file(checkpoint.ModelFile, t.model())}}
-	if m := t.moments(); len(m) > 0 {
-		c.Files = append(c.Files, file(checkpoint.OptimizerFile, m))
+	c := checkpoint.Content{State: st, Beside: t.cfg.Beside}
+	for _, set := range sets {
+		c.Files = append(c.Files, file(set.file, set.tensors, set.mean))
 	}
-	if states.ranks != nil {
-		f := checkpoint.TensorFile{Name: RankFile, Data: func(s safetensors.Tensor, w io.Writer) error {
-			_, err := w.Write(states.ranks[s.Name])
-			return err
-		}}
-		for r := range t.comm.Size() {
-			for _, s := range t.train.prog.States() {
-				f.Tensors = append(f.Tensors, safetensors.Tensor{Name: rankState(r, s.Name), DType: safetensors.F32, Shape: int64s(s.Desc.Shape)})
-			}
-		}
+	if m := t.moments(); len(m) > 0 {
+		c.Files = append(c.Files, file(checkpoint.OptimizerFile, m, nil))
+	}
+	if f := t.ranksFile(sets); f.Tensors != nil {
 		c.Files = append(c.Files, f)
 	}
 	if owed != nil {
 		c.Files = append(c.Files, owed.file(ctx))
 	}
 	return c
+}
+
+// ranksFile holds each rank's own running statistics; empty for one rank, and without statistics.
+func (t *Trainer) ranksFile(sets []modelSet) checkpoint.TensorFile {
+	own := map[string][]byte{}
+	f := checkpoint.TensorFile{Name: RankFile, Data: func(s safetensors.Tensor, w io.Writer) error {
+		_, err := w.Write(own[s.Name])
+		return err
+	}}
+	for _, set := range sets {
+		if set.ranks == nil {
+			continue
+		}
+		for r := range t.comm.Size() {
+			for _, s := range t.statesOf(set.tensors) {
+				name := set.rank(r, s.name)
+				own[name] = set.ranks[rankState(r, s.name)]
+				f.Tensors = append(f.Tensors, safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: int64s(s.desc.Shape)})
+			}
+		}
+	}
+	return f
 }
 
 func int64s(s npu.Shape) []int64 {

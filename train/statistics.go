@@ -15,24 +15,24 @@ type statistics struct {
 	ranks map[string][]byte // by rankState, on rank 0; nil for a single rank
 }
 
-// ownStatistics reads the running statistics of this rank, one state after the other.
-func (t *Trainer) ownStatistics(ctx context.Context) ([]byte, error) {
+// ownStatistics reads running statistics of this rank, one state after the other.
+func (t *Trainer) ownStatistics(ctx context.Context, of []tensor) ([]byte, error) {
 	var mine []byte
-	for i, s := range t.train.prog.States() {
+	for _, s := range of {
 		at := len(mine)
-		mine = append(mine, make([]byte, s.Desc.PlainBytes())...)
-		if err := t.mover.Out(ctx, mine[at:], t.store.states[i], s.Desc); err != nil {
+		mine = append(mine, make([]byte, s.desc.PlainBytes())...)
+		if err := t.mover.Out(ctx, mine[at:], s.at, s.desc); err != nil {
 			return nil, err
 		}
 	}
 	return mine, nil
 }
 
-// gather computes the mean of the running statistics on all ranks. With each, rank 0 also gets those of every rank, for a checkpoint.
-func (t *Trainer) gather(ctx context.Context, each bool) (statistics, error) {
-	w, states := t.comm.Size(), t.train.prog.States()
+// gather computes the mean of running statistics over all ranks. With each, rank 0 also gets those of every rank, for a checkpoint.
+func (t *Trainer) gather(ctx context.Context, states []tensor, each bool) (statistics, error) {
+	w := t.comm.Size()
 	out := statistics{mean: map[string][]byte{}}
-	mine, err := t.ownStatistics(ctx)
+	mine, err := t.ownStatistics(ctx, states)
 	if err != nil || len(mine) == 0 {
 		return out, err
 	}
@@ -56,15 +56,15 @@ func (t *Trainer) gather(ctx context.Context, each bool) (statistics, error) {
 	}
 	at := int64(0)
 	for _, s := range states {
-		n := s.Desc.PlainBytes()
+		n := s.desc.PlainBytes()
 		for r, b := range all {
-			out.ranks[rankState(r, s.Name)] = b[at:][:n:n]
+			out.ranks[rankState(r, s.name)] = b[at:][:n:n]
 		}
 		mean := make([]float32, n/4)
 		for j := range mean {
 			mean[j] = float32(sum[at/4+int64(j)] / float64(w))
 		}
-		out.mean[s.Name] = floatBytes(mean)
+		out.mean[s.name] = floatBytes(mean)
 		at += n
 	}
 	return out, nil
@@ -72,7 +72,7 @@ func (t *Trainer) gather(ctx context.Context, each bool) (statistics, error) {
 
 // shareStatistics gives the evaluation network the mean of all ranks' running statistics, so that every rank evaluates the same model.
 func (t *Trainer) shareStatistics(ctx context.Context) error {
-	st, err := t.gather(ctx, false)
+	st, err := t.gather(ctx, t.statesOf(t.evaluatedModel()), false)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,9 @@ func (t *Trainer) shareStatistics(ctx context.Context) error {
 	return nil
 }
 
-// rankState names the running statistic of a rank in a checkpoint.
-func rankState(rank int, name string) string { return fmt.Sprintf("rank%d/%s", rank, name) }
+// rankState names the running statistic of a rank in a checkpoint, and rankAverage its average.
+func rankState(rank int, name string) string   { return fmt.Sprintf("rank%d/%s", rank, name) }
+func rankAverage(rank int, name string) string { return fmt.Sprintf("rank%d/ema/%s", rank, name) }
 
 // RankFile holds, in a checkpoint of several ranks, each rank's own running statistics; the model file has their mean.
 const RankFile = "ranks.safetensors"

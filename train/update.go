@@ -58,7 +58,7 @@ func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err err
 		}
 		return t.opt.Step(t.stream)
 	}
-	return nil
+	return t.moveStatistics()
 }
 
 // eachBucket enqueues work for each bucket as it lands, in plan order. With a transport that is ordered by events, the stream waits for the reduction,

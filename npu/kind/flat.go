@@ -17,6 +17,7 @@ func init() {
 		Name: npu.LARS, Attrs: "skip:b",
 		In: "hyper:full w:full g:full m:full sw:keep sg:keep", Out: "w:full m:full", InPlace: "w=w m=m", Shape: inferLARS,
 	})
+	Register(&Kind{Name: npu.EMA, In: "hyper:full average:full x:full", Out: "average:full", InPlace: "average=average", Shape: flat(2, 1)})
 	Register(&Kind{Name: npu.Scale, In: "hyper:full x:full", Out: "x:full", InPlace: "x=x", Shape: flat(1, 1)})
 }
 

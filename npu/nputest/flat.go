@@ -95,3 +95,15 @@ func scaleCases(s *suite) {
 		b.end()
 	}
 }
+
+func emaCases(s *suite) {
+	for _, n := range lengths {
+		for _, decay := range []float64{0, 0.5, 0.9999} {
+			b := s.begin(fmt.Sprint(n, " decay ", decay))
+			v := s.full(n)
+			in := []int{b.in(s.full(2), cycle(decay, 1-decay)), b.in(v, normal), b.in(v, normal)}
+			b.call(npu.EMA, npu.Attrs{}, in, []int{b.out(v, 1)}, [2]int{0, 1})
+			b.end()
+		}
+	}
+}

@@ -13,6 +13,7 @@ var flatKinds = map[string]body{
 	npu.SumSq: runSumSq,
 	npu.LARS:  runLARS,
 	npu.Scale: runScale,
+	npu.EMA:   runEMA,
 }
 
 func runSGD(c *call) error {
@@ -116,6 +117,14 @@ func runScale(c *call) error {
 	k, x, y := c.in(0)[0], c.in(1), c.out(0)
 	for i, v := range x {
 		y[i] = v * k
+	}
+	return nil
+}
+
+func runEMA(c *call) error {
+	hy, avg, x, y := c.in(0), c.in(1), c.in(2), c.out(0)
+	for i, v := range x {
+		y[i] = hy[0]*avg[i] + hy[1]*v
 	}
 	return nil
 }

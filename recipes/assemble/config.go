@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
 )
 
@@ -42,8 +44,7 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	checkpoints(r, &c)
-	return c, nil
+	return c, checkpoints(r, &c)
 }
 
 // Trained is a checkpoint to evaluate.
@@ -107,6 +108,10 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", ConvAlgorithm: r.Train.ConvAlgorithm,
 		MemoryLimit: int64(r.Train.MemoryLimitMB * (1 << 20)), CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
+	c.Groups = groups(r)
+	if r.Eval.Enabled {
+		c.Monitor = monitor(r)
+	}
 	if c.BucketAuto = r.Train.BucketMB == recipes.Auto; !c.BucketAuto {
 		c.BucketMB, c.FirstMB = float64(r.Train.BucketMB), r.Train.FirstBucketMB
 	}
@@ -147,7 +152,7 @@ func coded(code int, err error) error {
 	return launch.WithCode(code, err)
 }
 
-func checkpoints(r *recipes.Recipe, c *train.Config) {
+func checkpoints(r *recipes.Recipe, c *train.Config) error {
 	if r.Checkpoint.Enabled {
 		c.SaveDir = r.Checkpoint.Dir
 		c.SaveEvery = every(r.Checkpoint.EveryEpochs, r.Checkpoint.EverySteps)
@@ -156,9 +161,19 @@ func checkpoints(r *recipes.Recipe, c *train.Config) {
 	case "auto":
 		c.Resume = r.Checkpoint.Enabled
 	case "none":
+	case "best":
+		name, err := checkpoint.New(checkpoint.OS{}, r.Checkpoint.Dir, 0).Best()
+		if err == nil && name == "" {
+			err = fmt.Errorf("checkpoint.resume = \"best\": %s has no best checkpoint\nhint: train with checkpoint.keep_best = true, or name a checkpoint", r.Checkpoint.Dir)
+		}
+		if err != nil {
+			return launch.WithCode(launch.ExitNoInput, err)
+		}
+		c.ResumeFrom = filepath.Join(r.Checkpoint.Dir, name)
 	default:
 		c.ResumeFrom = r.Checkpoint.Resume
 	}
+	return nil
 }
 
 // every converts an interval in epochs or steps to the trainer's form: steps, or epochs as a negative number; 0 means never.
@@ -190,6 +205,7 @@ func Optimizer(r *recipes.Recipe) optim.Config {
 	c := optim.Default(o.Name, o.WeightDecay)
 	// All hyperparameters, whatever the rule: each uses its own, and optim rejects an unknown rule.
 	c.Momentum, c.Nesterov, c.Dampening, c.Decoupled = o.Momentum, o.Nesterov, o.Dampening, o.DecoupledDecay
+	c.EMA = optim.EMA{Decay: o.EMADecay, Warmup: o.EMAWarmup}
 	c.Beta1, c.Beta2, c.Eps, c.Trust = o.Beta1, o.Beta2, o.Eps, o.Trust
 	if !o.NoDecayNormBias {
 		c.Groups[optim.NoDecay].WeightDecay = o.WeightDecay
@@ -203,8 +219,12 @@ func Schedule(r *recipes.Recipe, globalBatch, rank int) train.Schedule {
 	s := r.Schedule
 	return func(total, perEpoch int) (optim.Schedule, error) {
 		steps := func(epochs float64) int { return int(math.Round(epochs * float64(perEpoch))) }
+		shape := s.Kind
+		if shape == "plateau" {
+			shape = optim.Constant // train.Monitor lowers it
+		}
 		c := optim.ScheduleConfig{
-			Shape: s.Kind, Peak: r.Optim.PeakLR(globalBatch), Warmup: s.WarmupSteps, Total: total, MinRatio: s.MinLRRatio,
+			Shape: shape, Peak: r.Optim.PeakLR(globalBatch), Warmup: s.WarmupSteps, Total: total, MinRatio: s.MinLRRatio,
 			Milestones: s.MilestonesSteps, Gamma: s.Gamma,
 		}
 		if s.WarmupEpochs > 0 {

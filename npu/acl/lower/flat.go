@@ -4,6 +4,7 @@ import "github.com/gotrain/gotrain/npu"
 
 var flatRules = map[string]rule{
 	npu.SumSq: {lower: lowerSumSq, needs: []string{"LinalgVectorNorm", "IsFinite"}},
+	npu.EMA:   {lower: lowerEMA, needs: []string{"InplaceAddcmul"}},
 	npu.Scale: {lower: func(b *builder) { b.call("Mul", b.in(1), b.in(0), b.out(0)) }},
 }
 
@@ -23,4 +24,12 @@ func lowerSumSq(b *builder) {
 	b.call("LogicalNot", fine, wrong)
 	b.call("ReduceSum", wrong, axes, true, Float32, sq.slice(0, 1, 2)) // of zeros, unless something is wrong: exact for any length
 	b.call("InplaceAdd", s, b.as(sq, s.DType), number(1))
+}
+
+// lowerEMA: hyper is decay, 1-decay.
+func lowerEMA(b *builder) {
+	h := b.in(0).at
+	avg := b.inherit(b.out(0), b.in(1))
+	b.call("InplaceMul", avg, h(0))
+	b.call("InplaceAddcmul", avg, b.in(2), h(1), number(1))
 }

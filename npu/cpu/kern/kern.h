@@ -56,7 +56,7 @@ typedef const kern_fn kern_table[KERN_ISAS];
 	X(bn_fwd) X(bn_bwd) X(bn_infer) \
 	X(attention) X(attention_bwd) X(attention_cached) X(cache_write) \
 	X(relu) X(relu_bwd) X(add) X(map) X(convert) \
-	X(sgd) X(adamw) X(sumsq) X(lars) X(scale) \
+	X(sgd) X(adamw) X(sumsq) X(lars) X(scale) X(ema) \
 	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(topk) \
 	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill) \
 	X(embedding) X(embedding_bwd) X(rmsnorm) X(rmsnorm_bwd) X(rope) X(swiglu) X(swiglu_bwd) X(fewrows) \

@@ -181,6 +181,7 @@ func TestOptimizers(t *testing.T) {
 		twin{op: sum, initial: map[int][]byte{0: start}}.run(t, r)
 		twin{op: sum, in: [][]byte{g}, initial: map[int][]byte{0: start}}.run(t, r)
 		twin{op: npu.Op{Kind: npu.SumSq, In: []npu.Desc{v, s}, Out: []npu.Desc{s}}, in: [][]byte{nil, start}, alias: map[int]int{0: 1}}.run(t, r)
+		twin{op: npu.Op{Kind: npu.EMA, In: []npu.Desc{npu.D(npu.F32, 2), v, v}, Out: []npu.Desc{v}}, alias: map[int]int{0: 1}}.run(t, r)
 		twin{op: npu.Op{Kind: npu.Scale, In: []npu.Desc{npu.D(npu.F32, 1), v}, Out: []npu.Desc{v}}, alias: map[int]int{0: 1}}.run(t, r)
 	}
 }

@@ -9,3 +9,4 @@ TABLE(adamw);
 TABLE(sumsq);
 TABLE(lars);
 TABLE(scale);
+TABLE(ema);

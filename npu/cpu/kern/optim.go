@@ -25,6 +25,7 @@ func init() {
 	})
 	register(npu.SumSq, prepareSumSq)
 	register(npu.Scale, prepareScale)
+	register(npu.EMA, func(op npu.Op) *Call { return flatF32("ema", op, 0, op.In...).places([]int{1}) })
 }
 
 // flatF32 is the Call of an optimizer: hyper first, then vectors of the length of op.In[1].

@@ -106,6 +106,14 @@ static void ISA(scale_range)(void *ctx, int64_t lo, int64_t hi) {
 	EACH({ ST(y + i, LD(x + i) * k); });
 }
 
+static void ISA(ema_range)(void *ctx, int64_t lo, int64_t hi) {
+	RANGE
+	float decay = h[0], rest = h[1];
+	float *a = (float *)c->p[1] + at;
+	const float *x = (const float *)c->p[2] + at;
+	EACH({ ST(a + i, LD(a + i) * decay + LD(x + i) * rest); });
+}
+
 // Sum of squares: float32 within 1024 elements, float64 between blocks, which are added in order at the end. The workspace holds two
 // doubles a block.
 static void ISA(sumsq_range)(void *ctx, int64_t lo, int64_t hi) {
@@ -148,6 +156,7 @@ RUN(sgd)
 RUN(adamw)
 RUN(lars)
 RUN(scale)
+RUN(ema)
 #undef RUN
 #undef EACH
 #undef RANGE

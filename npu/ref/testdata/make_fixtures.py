@@ -483,6 +483,9 @@ def all_flat():
     raw("sumsq/non_finite", "sumsq", {}, [("sumsq/non_finite/g", bad), ("sumsq/s0.f64", s0)], [("sumsq/non_finite/s.f64", np.array([np.nan, 4.0]))])
     raw("scale/half", "scale", {}, [("scale/half/hyper", np.array([0.3], np.float32)), ("flat/g", g)], [("scale/half/x", f64(g) * f64(np.array([0.3],
         np.float32)))])
+    decay = np.array([0.97, 1 - 0.97], np.float32)
+    ema = torch.from_numpy(f64(w)) * float(decay[0]) + torch.from_numpy(f64(g)) * float(decay[1])
+    raw("ema/step", "ema", {}, [("ema/step/hyper", decay), ("flat/w", w), ("flat/g", g)], [("ema/step/average", ema.numpy())])
 
 
 # ---- files --------------------------------------------------------------------------------------------------------------------------
