@@ -87,7 +87,8 @@ func TestMonitorKeys(t *testing.T) {
 	if err != nil || len(r.Warnings()) != 2 {
 		t.Errorf("keys without effect: %v %v", err, r.Warnings())
 	}
-	r, err = Decode(base+"[eval]\nmonitor = \"top1\"\nevery_steps = 1\npatience = 3\n[optim]\nema_decay = 0.99\nema_warmup = false\n[checkpoint]\nkeep_best = true\nresume = \"best\"", "a")
+	r, err = Decode(base+"[eval]\nmonitor = \"top1\"\nevery_steps = 1\npatience = 3\n[optim]\nema_decay = 0.99\nema_warmup = false\n"+
+		"[checkpoint]\nkeep_best = true\nresume = \"best\"", "a")
 	if err != nil || len(r.Warnings()) != 0 {
 		t.Errorf("keys with effect: %v %v", err, r.Warnings())
 	}

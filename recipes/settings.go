@@ -68,7 +68,9 @@ func (r *Recipe) Settings() map[string]string {
 			continue
 		}
 		for _, f := range s.fields {
-			if key := f.key(); !slices.Contains(freeKeys, key) && !r.later(f) && (r.Train.DType == "f16" || !scaled(key)) && (r.Comm.Compress != "none" || !compressed(key)) {
+			key := f.key()
+			idle := r.Train.DType != "f16" && scaled(key) || r.Comm.Compress == "none" && compressed(key) || r.later(f)
+			if !slices.Contains(freeKeys, key) && !idle {
 				out[key] = literal(f.in(r))
 			}
 		}

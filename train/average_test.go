@@ -80,8 +80,8 @@ func TestAverageOfWeights(t *testing.T) {
 				}
 			}
 			// The checkpoint evaluates like the run did.
-			out, errs := evaluateOn(t, ranks, WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 0), WithInitFrom(filepath.Join(dir, stepName(steps)), false),
-				withEMA(decay, false))
+			out, errs := evaluateOn(t, ranks, WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 0),
+				WithInitFrom(filepath.Join(dir, stepName(steps)), false), withEMA(decay, false))
 			if err := errors.Join(errs...); err != nil || math.Abs(out[0]["loss"]-res[0].Eval["loss"]) > 1e-6 {
 				t.Errorf("%s ranks %d: the checkpoint has loss %v, the run had %v: %v", name, ranks, out[0], res[0].Eval, err)
 			}

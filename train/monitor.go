@@ -132,8 +132,8 @@ func (t *Trainer) lower() {
 	}
 	b.Drops++
 	if t.comm.Rank() == 0 {
-		slog.Info("the learning rate is lowered", "step", t.step, "factor", p.factor(b.Drops), "because", fmt.Sprintf("%s has not improved on %.6g of step %d for %d evaluations",
-			b.Metric, b.Value, b.Step, b.Waited))
+		slog.Info("the learning rate is lowered", "step", t.step, "factor", p.factor(b.Drops), "because",
+			fmt.Sprintf("%s has not improved on %.6g of step %d for %d evaluations", b.Metric, b.Value, b.Step, b.Waited))
 	}
 }
 

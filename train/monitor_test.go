@@ -179,7 +179,8 @@ func TestPlateauResumesBitEqual(t *testing.T) {
 func TestMonitorFaults(t *testing.T) {
 	base := []Option{WithModel(mlp), WithData(noise(t, 64), 16), WithSteps(3), WithLR(0.1), WithOptimizer(optim.Default(optim.SGD, 0)), WithDevice("ref", 1)}
 	_, err := New(append(base, WithMonitor(Monitor{Mode: "up", MinDelta: -1, Patience: -1, KeepBest: true, Plateau: &Plateau{Gamma: 2, MinRatio: 3}}))...)
-	for _, want := range []string{"min or max", "least improvement", "patience must not", "require evaluations", "directory", "patience of the plateau", "factor of the plateau", "lowest rate"} {
+	for _, want := range []string{"min or max", "least improvement", "patience must not", "require evaluations", "directory", "patience of the plateau",
+		"factor of the plateau", "lowest rate"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

@@ -39,7 +39,8 @@ var generators = map[string]generator{
 	npu.AttentionCached: {cases: cachedCases}, npu.CacheWrite: {cases: cacheWriteCases},
 	npu.SwiGLU: {cases: swigluCases}, npu.SwiGLUBwd: {cases: swigluCases},
 	npu.LinearCrossEntropy: {cases: linearCECases}, npu.LinearCrossEntropyBwd: {cases: linearCECases}, npu.LinearCrossEntropyGrad: {cases: linearCECases},
-	npu.SGD: {sgdCases, true}, npu.AdamW: {adamWCases, true}, npu.SumSq: {sumSqCases, true}, npu.LARS: {larsCases, true}, npu.Scale: {scaleCases, true}, npu.EMA: {emaCases, true},
+	npu.SGD: {sgdCases, true}, npu.AdamW: {adamWCases, true}, npu.SumSq: {sumSqCases, true}, npu.LARS: {larsCases, true}, npu.Scale: {scaleCases, true},
+	npu.EMA: {emaCases, true},
 }
 
 // Kinds lists the kinds that have cases, in alphabetical order: all of npu/kinds.go.

@@ -36,7 +36,9 @@ def trace(values, **options):
 
 
 values = [[float(x) for x in v.astype(np.float32)] for v in RNG.standard_normal((STEPS + 1, N))]
-cases = [{"decay": d, "warmup": w, "averages": trace(values, decay=d, use_warmup=w)} for d, w in [(0.5, False), (0.9, False), (0.9998, False), (0.7, True), (0.9999, True)]]
+options = [(0.5, False), (0.9, False), (0.9998, False), (0.7, True), (0.9999, True)]
+cases = [{"decay": d, "warmup": w, "averages": trace(values, decay=d, use_warmup=w)} for d, w in options]
+made_by = f"make_ema.py with timm {timm.__version__} and PyTorch {torch.__version__}, no third-party data"
 with open(os.path.join(sys.argv[1] if len(sys.argv) > 1 else ".", "ema.json"), "w") as f:
-    json.dump({"made_by": f"make_ema.py with timm {timm.__version__} and PyTorch {torch.__version__}, no third-party data", "values": values, "cases": cases}, f)
+    json.dump({"made_by": made_by, "values": values, "cases": cases}, f)
     f.write("\n")

@@ -164,7 +164,8 @@ func checkpoints(r *recipes.Recipe, c *train.Config) error {
 	case "best":
 		name, err := checkpoint.New(checkpoint.OS{}, r.Checkpoint.Dir, 0).Best()
 		if err == nil && name == "" {
-			err = fmt.Errorf("checkpoint.resume = \"best\": %s has no best checkpoint\nhint: train with checkpoint.keep_best = true, or name a checkpoint", r.Checkpoint.Dir)
+			err = fmt.Errorf("checkpoint.resume = \"best\": %s has no best checkpoint\n"+
+				"hint: train with checkpoint.keep_best = true, or name a checkpoint", r.Checkpoint.Dir)
 		}
 		if err != nil {
 			return launch.WithCode(launch.ExitNoInput, err)

@@ -157,7 +157,8 @@ func exporting(c lower.Caps) lower.Caps {
 // inPlace binds the outputs of kinds that are always updated in place.
 func inPlace(s sample) func(a, b lower.Ref) bool {
 	pairs := map[string][][2]int{
-		npu.BatchNorm: {{3, 3}, {4, 4}}, npu.SGD: {{0, 1}, {1, 3}}, npu.AdamW: {{0, 1}, {1, 3}, {2, 4}}, npu.LARS: {{0, 1}, {1, 3}}, npu.Scale: {{0, 1}}, npu.EMA: {{0, 1}},
+		npu.BatchNorm: {{3, 3}, {4, 4}}, npu.SGD: {{0, 1}, {1, 3}}, npu.AdamW: {{0, 1}, {1, 3}, {2, 4}}, npu.LARS: {{0, 1}, {1, 3}}, npu.Scale: {{0, 1}},
+		npu.EMA:        {{0, 1}},
 		npu.CacheWrite: {{0, 0}}, npu.EmbeddingBwd: {{0, 2}},
 	}[s.op.Kind]
 	return func(a, b lower.Ref) bool { return slices.Contains(pairs, [2]int{a.Index, b.Index}) }
