@@ -23,6 +23,26 @@
 		for (; r < (rows); r++) COLUMNS(1, w, BODY);                            \
 	} while (0)
 
+// Four rows of such a length are four streams in one or two pages, of which the hardware guesses the next lines wrong: 256 channels took twice the time.
+#define STREAMS(ld) ((ld) * (int64_t)sizeof(EL) > 256 && (ld) * (int64_t)sizeof(EL) <= 2048)
+
+// EACH is ROWS for bodies in which rows share no sum: such rows come one by one, in the order of memory.
+#define EACH(rows, w, BODY)                                                     \
+	do {                                                                        \
+		if (!STREAMS(w)) ROWS(rows, w, BODY);                                   \
+		else                                                                    \
+			for (int64_t r = 0; r < (rows); r++) COLUMNS(1, w, BODY);           \
+	} while (0)
+
+// AHEAD, in a body of ROWS for R rows of ld elements from p and for column j, asks for a part of the next four rows. Together the bodies ask for line after
+// line.
+#define AHEAD(R, p, ld, j)                                                                                    \
+	do {                                                                                                      \
+		const char *a_ = (const char *)((p) + 4 * ((ld) + (j)));                                              \
+		if ((R) == 4 && STREAMS(ld))                                                                          \
+			UNROLL for (int b_ = 0; b_ < 4 * VL * (int)sizeof(EL); b_ += 64) __builtin_prefetch(a_ + b_);     \
+	} while (0)
+
 // Planes and blocks of 16 channels are runs of adjacent elements (SPAN), whose parameters and sums stay in registers: one set for each vector of a
 // row of 16 channels (the same for all vectors of a plane). SET is the set of vector u of R at element i.
 #define SETS (16 / VL)
@@ -72,7 +92,11 @@ static void FN(bn_stats_tile)(const EL *x, int64_t rows, int64_t ld, int64_t w, 
 	}
 	for (int64_t r = 0; r < first; r++) COLUMNS(1, w, BODY);
 #undef BODY
-#define BODY(u, R, n, j) FN(bn_stats_body)(x + (r + (u)) * ld + (j), ld, k + (j), s + (j), q + (j), R, n)
+#define BODY(u, R, n, j)                                                                                  \
+	{                                                                                                     \
+		AHEAD(R, x + r * ld, ld, j);                                                                      \
+		FN(bn_stats_body)(x + (r + (u)) * ld + (j), ld, k + (j), s + (j), q + (j), R, n);                 \
+	}
 	ROWS(rows, w, BODY);
 #undef BODY
 #define BODY(u, R, N, j)                                                                              \
@@ -156,7 +180,7 @@ INLINE void FN(bn_norm_item)(const EL *x, const EL *res, EL *y, int64_t rows, in
 		int64_t at = (r + (u)) * w + (j);                                                                            \
 		FN(bn_norm_body)(x + at, res + at, y + at, w, LDF(a + (j)), LDF(b + (j)), add, relu, R, n);                  \
 	}
-	ROWS(rows, w, BODY);
+	EACH(rows, w, BODY);
 #undef BODY
 }
 
@@ -213,6 +237,10 @@ INLINE void FN(bn_dots_tile)(const bn_place *p, int64_t rows, int64_t ld, int64_
 		int n = N;                                                                                                                        \
 		V ss = LDF(s + (j)), qq = LDF(q + (j)), aa = {0}, bb = {0};                                                                       \
 		if (mask == MASK_X) aa = LDF(ma + (j)), bb = LDF(mb + (j));                                                                       \
+		AHEAD(R, (const EL *)p->x + r * ld, ld, j);                                                                                       \
+		AHEAD(R, (const EL *)p->dy + r * ld, ld, j);                                                                                      \
+		if (sum) AHEAD(R, (const EL *)p->dy2 + r * ld, ld, j);                                                                            \
+		if (mask == MASK_Y) AHEAD(R, (const EL *)p->y + r * ld, ld, j);                                                                   \
 		FN(bn_dots_body)(p, (r + (u)) * ld + c0 + (j), ld, LDF(mean + (j)), aa, bb, &ss, &qq, mask, sum, add, R, n);                      \
 		STF(s + (j), ss);                                                                                                                 \
 		STF(q + (j), qq);                                                                                                                 \
@@ -310,7 +338,7 @@ INLINE void FN(bn_dx_item)(const bn_place *p, int64_t rows, int64_t w, const flo
 		if (mask == MASK_X) ma = LDF(p->ma + (j)), mb = LDF(p->mb + (j));                                                                        \
 		FN(bn_dx_body)(p, (r + (u)) * w + (j), w, LDF(k + (j)), LDF(b + (j)), LDF(a + (j)), ma, mb, mask, sum, R, n);                            \
 	}
-	ROWS(rows, w, BODY);
+	EACH(rows, w, BODY);
 #undef BODY
 }
 
@@ -336,6 +364,9 @@ static void FN(bn_dx)(const bn_pass *p, int64_t g, int64_t i) {
 #undef SLOT
 #undef COLUMNS
 #undef ROWS
+#undef AHEAD
+#undef EACH
+#undef STREAMS
 #undef TILE
 #undef ALIGNED
 #undef LDF
