@@ -120,9 +120,9 @@ func (p *Program) compileSteps() (err error) {
 }
 
 // Fit limits the memory of Scratch to most bytes, by recomputing cheap results of the forward pass in the backward pass (see plan.Plan.Fit): as few as it
-// takes. The numbers that the program computes stay the same, bit by bit. It returns what was chosen, or an error that wraps a *plan.TooSmall. Call it before
-// Group and Bind.
-func (p *Program) Fit(most int64) (*plan.Fitted, error) {
+// takes, or as agree says. The numbers that the program computes stay the same, bit by bit. It returns what was chosen, or an error that wraps a
+// *plan.TooSmall. Call it before Group and Bind.
+func (p *Program) Fit(most int64, agree func(n int) (int, error)) (*plan.Fitted, error) {
 	if p.bound || p.groups != nil {
 		return nil, errors.New("graph: Fit after Group or Bind")
 	}
@@ -133,7 +133,7 @@ func (p *Program) Fit(most int64) (*plan.Fitted, error) {
 			return 0, err
 		}
 		return k.Workspace(), nil
-	})
+	}, agree)
 	if err != nil {
 		return fitted, fmt.Errorf("graph: %w", err)
 	}

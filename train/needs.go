@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,10 +112,27 @@ func (t *Trainer) hostsOfJob() int {
 	return max(1, hosts)
 }
 
-// fitMemory meets Config.MemoryLimit. All ranks choose the same, for the choice depends on plan and limit alone; the fingerprint of the plan shows it.
-func (t *Trainer) fitMemory(world, hosts int) error {
+// fitMemory meets Config.MemoryLimit. All ranks recompute what the rank needs that has the least room: workspaces of kernels depend on processor and threads.
+func (t *Trainer) fitMemory(ctx context.Context, world, hosts int) error {
 	limit := t.cfg.MemoryLimit
-	if limit == 0 || t.evaluating {
+	if t.evaluating {
+		return nil
+	}
+	var agree func(int) (int, error)
+	if t.comm.Size() > 1 && !t.planning {
+		item := comm.Item{Name: "train.memory_limit_mb", Text: fmt.Sprintf("%g", float64(limit)/(1<<20))}
+		ctx, cancel := t.patient(ctx)
+		defer cancel()
+		if err := comm.Consensus(ctx, t.comm, "the limit of memory", []comm.Item{item}); err != nil {
+			return fmt.Errorf("train: %w\nhint: give all ranks the same train.memory_limit_mb", err)
+		}
+		agree = func(n int) (int, error) {
+			most := []int64{int64(n)}
+			err := comm.Wait(ctx)(t.comm.AllReduce(ctx, comm.HostOf(most), comm.Max))
+			return int(most[0]), t.collected("agreeing on what is recomputed", err)
+		}
+	}
+	if limit == 0 {
 		return nil
 	}
 	params, err := t.params()
@@ -130,7 +148,7 @@ func (t *Trainer) fitMemory(world, hosts int) error {
 	items := t.needs(cut.Bytes, world/hosts, t.compressed(t.cfg.Compress.Codec, cut, n, each))
 	others := private(items) - max(t.train.prog.Scratch(), t.evalScratch())
 	before := t.train.prog.Scratch()
-	fitted, err := t.train.prog.Fit(limit - others)
+	fitted, err := t.train.prog.Fit(limit-others, agree)
 	var small *plan.TooSmall
 	if errors.As(err, &small) {
 		return t.tooSmall(items, others+max(before-small.Before+small.Least, t.evalScratch()))

@@ -104,10 +104,62 @@ func TestMemoryLimitsMustAgree(t *testing.T) {
 	}
 	_, errs := together(t, 2, func(rank int) []Option { return gatedRun(t, WithMemoryLimit(free.Total()-int64(rank)*8<<10)) }, nil)
 	for rank, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "plan of the model") {
+		if err == nil || !strings.Contains(err.Error(), "train.memory_limit_mb = ") {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
+}
+
+// Ranks whose kernels need more room than others', as with other numbers of threads, decide how much is recomputed; all do the same.
+func TestMemoryLimitWithOtherWorkspaces(t *testing.T) {
+	free, err := summaryOf(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(limit int64, devices ...string) (loss float64, made []int) {
+		made = make([]int, len(devices))
+		res, errs := together(t, len(devices), func(r int) []Option { return gatedRun(t, WithMemoryLimit(limit), WithDevice(devices[r], 1)) },
+			func(tr *Trainer, r, _ int) {
+				if tr.fitted != nil {
+					made[r] = len(tr.fitted.Made)
+				}
+			})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		return res[0].Loss, made
+	}
+	limit := free.Total() - 1
+	want, few := run(limit, "ref", "ref")
+	if few[0] == 0 || few[0] != few[1] {
+		t.Fatalf("%v results recomputed", few)
+	}
+	for _, devices := range [][]string{{"ref", "roomy"}, {"roomy", "ref"}} {
+		loss, n := run(limit, devices...)
+		if n[0] != n[1] || n[0] <= few[0] || loss != want {
+			t.Errorf("%v: %d results recomputed, without them %d; the loss is %v, want %v", devices, n, few, loss, want)
+		}
+	}
+}
+
+// roomy is the plain-Go device with larger workspaces, as the kernels of more threads have them.
+type roomy struct{ npu.Device }
+
+type roomyKernel struct{ npu.Kernel }
+
+func (d roomy) Compile(op npu.Op) (npu.Kernel, error) {
+	k, err := d.Device.Compile(op)
+	return roomyKernel{k}, err
+}
+
+func (k roomyKernel) Workspace() int64 { return k.Kernel.Workspace() + 8<<10 }
+
+func init() {
+	npu.Register("roomy", -1, func(o npu.Options) (npu.Device, error) {
+		o.Extra = nil // without calibration
+		d, err := npu.Open("ref", o)
+		return roomy{d}, err
+	})
 }
 
 // A limit that cannot be met is refused before memory is taken, with what is needed, the least, and what helps.

@@ -95,7 +95,7 @@ func (t *Trainer) SummariseOn(ctx context.Context, world, hosts int) (*Summary, 
 	if err := t.compile(ctx); err != nil {
 		return nil, err
 	}
-	if err := t.fitMemory(world, hosts); err != nil {
+	if err := t.fitMemory(ctx, world, hosts); err != nil {
 		return nil, err
 	}
 	info := t.dev.Info()

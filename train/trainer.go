@@ -171,7 +171,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err = t.compile(ctx); err != nil {
 		return err
 	}
-	if err = t.fitMemory(t.comm.Size(), t.hostsOfJob()); err != nil {
+	if err = t.fitMemory(ctx, t.comm.Size(), t.hostsOfJob()); err != nil {
 		return err
 	}
 	t.sayLimit()

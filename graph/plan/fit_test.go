@@ -66,7 +66,7 @@ func TestFitMeetsEveryLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := execute(t, p)
-		_, all, err := p.Fit(dev, p.Arena/2, noWork)
+		_, all, err := p.Fit(dev, p.Arena/2, noWork, nil)
 		var small *TooSmall
 		if err != nil && !errors.As(err, &small) {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestFitMeetsEveryLimit(t *testing.T) {
 		}
 		before := 0
 		for limit := p.Arena; limit >= all.Least; limit -= (p.Arena - all.Least) / 7 {
-			q, f, err := p.Fit(dev, limit, noWork)
+			q, f, err := p.Fit(dev, limit, noWork, nil)
 			if err != nil {
 				t.Fatalf("%+v, limit %d of %d…%d: %v", o, limit, all.Least, p.Arena, err)
 			}
@@ -112,7 +112,7 @@ func TestFitRefusesWhatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	print, arena := p.Fingerprint(), p.Arena
-	_, f, err := p.Fit(dev, 100, noWork)
+	_, f, err := p.Fit(dev, 100, noWork, nil)
 	var small *TooSmall
 	if !errors.As(err, &small) || small.Most != 100 || small.Before != arena || small.Least != f.Least || f.Least >= arena {
 		t.Fatalf("got %+v, %v", f, err)
@@ -120,19 +120,55 @@ func TestFitRefusesWhatCannotBe(t *testing.T) {
 	if p.Fingerprint() != print || p.Arena != arena {
 		t.Error("the plan was changed")
 	}
-	q, _, err := p.Fit(dev, f.Least, noWork)
+	q, _, err := p.Fit(dev, f.Least, noWork, nil)
 	if err != nil || q.Arena != f.Least {
 		t.Errorf("the least cannot be had: %v", err)
 	}
 	if q.Fingerprint() == print {
 		t.Error("equal fingerprints of different plans")
 	}
-	again, _, _ := p.Fit(dev, f.Least, noWork)
+	again, _, _ := p.Fit(dev, f.Least, noWork, nil)
 	if again.Fingerprint() != q.Fingerprint() {
 		t.Error("the choice is not a function of plan and limit")
 	}
 	fail := errors.New("no such kernel")
-	if _, _, err := p.Fit(dev, f.Least, func(npu.Op) (int64, error) { return 0, fail }); !errors.Is(err, fail) {
+	if _, _, err := p.Fit(dev, f.Least, func(npu.Op) (int64, error) { return 0, fail }, nil); !errors.Is(err, fail) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Ranks agree on how much is made again: more than it takes here, also where it takes nothing, but never less.
+func TestFitAgrees(t *testing.T) {
+	dev := target(t)
+	p, err := Build(gated(t, 4), dev, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []int
+	most := func(m int) func(int) (int, error) {
+		return func(n int) (int, error) { asked = append(asked, n); return max(n, m), nil }
+	}
+	_, few, err := p.Fit(dev, p.Arena-1, noWork, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(few.Made)
+	q, f, err := p.Fit(dev, p.Arena-1, noWork, most(n+1))
+	if err != nil || len(f.Made) != n+1 || f.After != q.Arena || len(q.Steps) != len(p.Steps)+n+1 {
+		t.Errorf("%d made again, others need %d: %v", len(f.Made), n+1, err)
+	}
+	_, f, err = p.Fit(dev, p.Arena, noWork, most(2))
+	if err != nil || len(f.Made) != 2 {
+		t.Errorf("%d made again where nothing has to be, others need 2: %v", len(f.Made), err)
+	}
+	if _, f, err = p.Fit(dev, p.Arena-1, noWork, most(0)); err != nil || len(f.Made) != n {
+		t.Errorf("%d made again, others need none: %v", len(f.Made), err)
+	}
+	if want := []int{n, 0, n}; !slices.Equal(asked, want) {
+		t.Errorf("told the others %v, want %v", asked, want)
+	}
+	fail := errors.New("a rank is gone")
+	if _, _, err := p.Fit(dev, p.Arena, noWork, func(int) (int, error) { return 0, fail }); !errors.Is(err, fail) {
 		t.Errorf("got %v", err)
 	}
 }

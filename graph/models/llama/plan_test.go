@@ -125,12 +125,12 @@ func TestCheapRecomputationIsBitEqual(t *testing.T) {
 					return
 				}
 				before := p.Scratch()
-				_, err := p.Fit(1)
+				_, err := p.Fit(1, nil)
 				var small *plan.TooSmall
 				if !errors.As(err, &small) {
 					t.Fatalf("a limit of one byte: %v", err)
 				}
-				f, err := p.Fit(before - small.Before + small.Least)
+				f, err := p.Fit(before-small.Before+small.Least, nil)
 				check(t, err)
 				if f.After != small.Least || p.Scratch() > before || !o.Recompute && p.Scratch() == before {
 					t.Errorf("%+v: %d bytes, were %d: %+v", o, p.Scratch(), before, f)
