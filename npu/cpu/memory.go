@@ -57,12 +57,27 @@ func (d *Device) Alloc(bytes int64) (npu.Buffer, error) {
 	b := &buffer{mapped: m, mem: m[:bytes:bytes]}
 	if size >= hugePage {
 		skip := int(-uintptr(unsafe.Pointer(&m[0])) & (hugePage - 1))
-		whole := m[skip:][:size-hugePage]
-		_ = unix.Madvise(whole, unix.MADV_HUGEPAGE) // best effort: without huge pages it only runs slower
+		first := colour(d.large.Add(1) - 1)
+		huge, all := extent(first + int(bytes))
+		whole := m[skip:][:all]
+		_ = unix.Madvise(whole[:huge], unix.MADV_HUGEPAGE) // best effort: without huge pages it only runs slower
+		if huge < all {
+			_ = unix.Madvise(m[skip+huge:][:hugePage], unix.MADV_NOHUGEPAGE) // otherwise the end would take a whole one where all memory has huge pages
+		}
 		b.populate(whole, d.threads)
-		b.mem = whole[colour(d.large.Add(1)-1):][:bytes:bytes]
+		b.mem = whole[first:][:bytes:bytes]
 	}
 	return b, nil
+}
+
+// extent divides n bytes into huge pages and small ones behind them, which take the end of a buffer if less than half a huge page would be in use: the buffers
+// of a model are a few dozen, and half a megabyte of each is soon more than a layer's activations. It returns the bytes of huge pages and of all.
+func extent(n int) (huge, all int) {
+	huge = n / hugePage * hugePage
+	if n-huge > hugePage/2 {
+		return huge + hugePage, huge + hugePage
+	}
+	return huge, huge + (n-huge+page-1)/page*page
 }
 
 // populateAtOnce is how much one call of the kernel touches. It holds the lock of the address space meanwhile, and whoever maps memory waits for it.
@@ -75,6 +90,9 @@ func (b *buffer) populate(m []byte, threads int) {
 	threads = max(1, min(threads, pages/16))
 	for i := range threads {
 		part := m[pages*i/threads*hugePage : pages*(i+1)/threads*hugePage]
+		if i == threads-1 {
+			part = m[pages*i/threads*hugePage:]
+		}
 		b.touch.Go(func() {
 			for len(part) > 0 {
 				n := min(populateAtOnce, len(part))
