@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -110,6 +111,8 @@ type Config struct {
 
 	CheckEvery int              // steps between checks that all ranks hold the same state; 0: 500, -1: never
 	Sinks      []telemetry.Sink // receive all events; the trainer closes them
+	// OnStep is called after every step, on the goroutine of the loop: to look at weights, to save, to stop. Its error ends the run. nil: nothing is called
+	OnStep     func(ctx context.Context, v *StepView) error
 	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace sink
 	FLOPs      *telemetry.FLOPs // arithmetic per item, for MFU; nil: counted from the plan's kernels
 	opened     func(*Trainer)   // test hook, called by New

@@ -60,8 +60,8 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		}
 		res.Steps, res.Loss = t.step, r.loss
 		t.emitStep(r)
-		if t.afterStep != nil {
-			t.afterStep(t.step)
+		if err := t.observe(ctx, &r); err != nil {
+			return res, err
 		}
 
 		if t.cfg.CheckEvery > 0 && t.due(t.cfg.CheckEvery) {

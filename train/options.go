@@ -1,6 +1,8 @@
 package train
 
 import (
+	"context"
+
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
@@ -80,6 +82,11 @@ func WithCheckpoints(dir string, every int) Option {
 // WithSinks adds receivers of events, such as telemetry's console.
 func WithSinks(s ...telemetry.Sink) Option {
 	return func(c *Config) { c.Sinks = append(c.Sinks, s...) }
+}
+
+// WithOnStep calls f after every step, on the goroutine of the loop.
+func WithOnStep(f func(ctx context.Context, v *StepView) error) Option {
+	return func(c *Config) { c.OnStep = f }
 }
 
 // WithMonitor says which evaluation is the best: to keep its checkpoint, to stop early, to lower the learning rate.
