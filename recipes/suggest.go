@@ -22,7 +22,7 @@ var aliases = map[string]string{
 	"max_steps": "run.steps", "num_epochs": "run.epochs", "output": "run.output_dir", "save_every": "checkpoint.every_steps", "resume_from": "checkpoint.resume",
 	"hccl_topology": "comm.topology", "hccl_grad_compress": "comm.compress", "hccl_timeout": "train.collective_timeout_seconds", "backend": "comm.transport", "grad_compress": "comm.compress", "compression": "comm.compress", "gradient_compression": "comm.compress",
 	"nproc": "train.ranks", "npu_count": "train.ranks", "network_interface": "comm.interface", "bucket_cap_mb": "train.bucket_mb",
-	"ema": "optim.ema_decay", "model_ema": "optim.ema_decay", "model_ema_decay": "optim.ema_decay", "early_stopping": "eval.patience", "early_stopping_patience": "eval.patience", "save_best": "checkpoint.keep_best",
+	"layer_decay": "optim.layer_decay", "layer_wise_decay": "optim.layer_decay", "ema": "optim.ema_decay", "model_ema": "optim.ema_decay", "model_ema_decay": "optim.ema_decay", "early_stopping": "eval.patience", "early_stopping_patience": "eval.patience", "save_best": "checkpoint.keep_best",
 	"best_metric": "eval.monitor", "metric_for_best_model": "eval.monitor", "load_best_model": "checkpoint.keep_best", "frozen": "model.freeze",
 	"param_groups": "optim.group", "groups": "optim.group",
 	"scheduler": "schedule.kind", "lr_scheduler": "schedule.kind", "warmup": "schedule.warmup_epochs", "log_interval": "log.every_steps",

@@ -39,12 +39,14 @@ type Config struct {
 	Steps  int     // total optimizer steps; 0: Epochs decides
 	Epochs float64 // total passes over Data; used if Steps is 0
 
-	Optim    optim.Config
-	Groups   []ParamGroup // parameters with their own learning rate or decay, or frozen; see ParamGroup
-	Schedule Schedule
-	Monitor  Monitor             // which evaluation is the best, and what follows from it; see Monitor
-	ClipNorm float64             // limit of the global gradient norm; 0: none
-	Scaler   *optim.ScalerConfig // loss scaling; nil: optim.DefaultScaler for f16, none for f32 and bf16, which need none
+	Optim  optim.Config
+	Groups []ParamGroup // parameters with their own learning rate or decay, or frozen; see ParamGroup
+	// LayerDecay multiplies the learning rate of each layer by this factor for every layer behind it, so that layers near the input learn slowly; 0 or 1: not.
+	LayerDecay float64
+	Schedule   Schedule
+	Monitor    Monitor             // which evaluation is the best, and what follows from it; see Monitor
+	ClipNorm   float64             // limit of the global gradient norm; 0: none
+	Scaler     *optim.ScalerConfig // loss scaling; nil: optim.DefaultScaler for f16, none for f32 and bf16, which need none
 
 	// Recompute keeps only the outputs of each block of the model and recomputes the rest in the backward pass: less memory, more time, the same
 	// numbers.
@@ -116,6 +118,7 @@ type Config struct {
 	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace sink
 	FLOPs      *telemetry.FLOPs // arithmetic per item, for MFU; nil: counted from the plan's kernels
 	opened     func(*Trainer)   // test hook, called by New
+	layerGroup map[[2]int]int   // by optimizer group and layer: the optimizer group of both
 	optimGroup []int            // by index in Groups: the first of its two groups in Optim.Groups
 	PeakFLOPS  float64          // peak of this rank's device at its compute dtype, for MFU; 0: as the device reports, or unknown
 }
@@ -201,6 +204,7 @@ func (c *Config) validate() error {
 	need(c.SaveEvery == 0 || c.SaveDir != "", "checkpoints are enabled, but their directory is not set\nhint: use train.WithCheckpoints")
 	c.checkGroups(need)
 	c.checkMonitor(need)
+	c.checkLayers(need)
 	c.checkCompress(need)
 	c.checkConvAlgorithm(need)
 	if c.Optim.Rule == "" {

@@ -63,7 +63,7 @@ func (t *Trainer) emitStart() {
 		{Key: "batch", Value: fmt.Sprintf("%s%d = %d per rank × %d accumulated × %d ranks over %s", batchOf(items, t.globalBatch()), t.globalBatch(),
 			t.cfg.Batch, t.cfg.Accumulate, t.comm.Size(), t.data.Transport())},
 		{Key: "steps", Value: fmt.Sprintf("%s, %s per epoch", amount.Count(t.total), amount.Count(t.perEpoch))},
-		{Key: "optimizer", Value: t.cfg.Optim.String()},
+		{Key: "optimizer", Value: t.cfg.optimText()},
 		{Key: "buckets", Value: fmt.Sprintf("%d, %s", len(t.eng.Buckets()), amount.Bytes(t.eng.Plan().Bytes))},
 		{Key: "memory", Value: amount.Bytes(t.planned()) + " planned"},
 		{Key: "started in", Value: time.Since(t.began).Round(time.Millisecond).String()},

@@ -114,6 +114,7 @@ func (c *Config) optimGroups(params []*graph.Param) (map[string]int, error) {
 				c.Groups[i].Name, example(params))
 		}
 	}
+	c.decayLayers(params, of)
 	return of, nil
 }
 

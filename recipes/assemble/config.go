@@ -108,7 +108,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", ConvAlgorithm: r.Train.ConvAlgorithm,
 		MemoryLimit: int64(r.Train.MemoryLimitMB * (1 << 20)), CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
-	c.Groups = groups(r)
+	c.Groups, c.LayerDecay = groups(r), r.Optim.LayerDecay
 	if r.Eval.Enabled {
 		c.Monitor = monitor(r)
 	}
