@@ -103,5 +103,6 @@ func (c *Config) depth() (n int) {
 // checkLayers reports a wrong decay.
 func (c *Config) checkLayers(need func(ok bool, format string, a ...any)) {
 	need(c.LayerDecay >= 0 && c.LayerDecay <= 1, "the layer-wise decay of the learning rate must lie in 0…1, got %g", c.LayerDecay)
-	need(c.LayerDecay == 0 || len(c.Optim.Groups) > optim.NoDecay, "a layer-wise decay requires the optimizer groups decay and no_decay\nhint: start from optim.Default")
+	need(c.LayerDecay == 0 || len(c.Optim.Groups) > optim.NoDecay,
+		"a layer-wise decay requires the optimizer groups decay and no_decay\nhint: start from optim.Default")
 }
