@@ -88,6 +88,11 @@ func (a *app) predict(ctx context.Context, path string, args []string, f *predic
 	}
 	p := &predictions{a: a, f: f, begin: time.Now(), last: time.Now()}
 	err = p.all(ctx, m, files(args, stdin))
+	if p.done > 0 {
+		took := time.Since(p.begin)
+		fmt.Fprintf(a.err, "%s in %v on %s (%s), %.1f a second\n", p.counted(), took.Round(time.Millisecond), m.Info().Name, m.Compute(),
+			float64(p.done)/took.Seconds())
+	}
 	switch {
 	case ctx.Err() != nil:
 		return launch.WithCode(launch.ExitNotResumable, fmt.Errorf("stopped on request after %s", p.counted()))
@@ -97,8 +102,6 @@ func (a *app) predict(ctx context.Context, path string, args []string, f *predic
 		return launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s of %s could not be read", amount.Count(p.bad), p.counted()))
 	case p.done == 0:
 		return launch.WithCode(launch.ExitNoInput, errors.New("there are no pictures\nhint: name files, folders, or - with a list on standard input"))
-	case p.told:
-		fmt.Fprintf(a.err, "%s in %v on %s\n", p.counted(), time.Since(p.begin).Round(100*time.Millisecond), m.Info().Name)
 	}
 	return m.Close()
 }
@@ -196,7 +199,6 @@ type predictions struct {
 	f           *predictFlags
 	begin, last time.Time
 	done, bad   int
-	told        bool
 }
 
 func (p *predictions) counted() string {
@@ -265,7 +267,7 @@ func (p *predictions) print(x answer) error {
 	}
 	p.done++
 	if now := time.Now(); now.Sub(p.last) > 3*time.Second {
-		p.last, p.told = now, true
+		p.last = now
 		fmt.Fprintf(p.a.err, "%s, %.1f a second\n", p.counted(), float64(p.done)/now.Sub(p.begin).Seconds())
 	}
 	line := jsonPrediction{Path: x.path, Classes: x.res.Top(p.f.top)}

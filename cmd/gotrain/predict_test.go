@@ -37,7 +37,7 @@ func TestPredict(t *testing.T) {
 	}
 	out, errs, code := cli(t, "predict", run, pics, "--top", "2")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if code != 0 || len(lines) != 6 || errs != "" {
+	if code != 0 || len(lines) != 6 || !strings.HasPrefix(errs, "6 pictures in ") || strings.Count(errs, "\n") != 1 {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
 	for i, class := range []string{"cat", "cat", "dog", "dog", "owl", "owl"} {
