@@ -65,6 +65,11 @@ func (t *Trainer) bind() error {
 		if err := t.eval.wire(t.dev, &t.pinned, t.cfg.Eval.Fields(), 1); err != nil {
 			return err
 		}
+		if t.each != nil {
+			if err := t.each.wire(t.eval, &t.pinned, t.cfg.Eval.Fields()); err != nil {
+				return err
+			}
+		}
 	}
 	numbers, err := t.pinned.alloc(8 * int64(1+t.cfg.Accumulate))
 	if err != nil {

@@ -19,7 +19,11 @@ import (
 
 // Evaluate runs the held-out samples once through the weights that the configuration starts from (InitFrom, or a checkpoint to resume), without
 // training or saving. It returns the mean "loss", the metrics, and "items", the number of items. Call it instead of Run, on all ranks.
-func (t *Trainer) Evaluate(ctx context.Context) (out map[string]float64, err error) {
+func (t *Trainer) Evaluate(ctx context.Context) (map[string]float64, error) {
+	return t.evaluateOnce(ctx)
+}
+
+func (t *Trainer) evaluateOnce(ctx context.Context) (out map[string]float64, err error) {
 	if t.cfg.Eval == nil {
 		return nil, fmt.Errorf("train: there are no held-out samples to evaluate\nhint: use train.WithEval")
 	}
@@ -94,6 +98,11 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 	if out, err = t.evalResult(ctx, &mine); err != nil {
 		return nil, false, err
 	}
+	if t.each != nil {
+		if err := t.gatherSamples(ctx); err != nil {
+			return nil, false, err
+		}
+	}
 	t.lastEv, t.evaluated, t.owed = out, t.step, false
 	best := !t.evaluating && t.judge(out) && t.cfg.Monitor.acts()
 	t.emitEval(out, best, time.Since(begin))
@@ -166,10 +175,15 @@ func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *held) error 
 		return err
 	}
 	err := p.prog.Run(t.stream, false, func(group int) error {
-		if group == graph.Forward {
-			return p.copyOut(t.stream, 0)
+		if group != graph.Forward {
+			return nil
 		}
-		return nil
+		if t.each != nil {
+			if err := t.stream.CopyOut(t.each.host, t.each.at); err != nil {
+				return err
+			}
+		}
+		return p.copyOut(t.stream, 0)
 	})
 	if err != nil {
 		return err
@@ -178,6 +192,9 @@ func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *held) error 
 		return err
 	}
 	p.add(&to.sums, 0, b.Valid)
+	if t.each != nil {
+		t.each.add(b)
+	}
 	if to.bad == nil && !to.finite() {
 		to.bad = slices.DeleteFunc(slices.Clone(b.Indices), func(i int) bool { return i < 0 })
 	}

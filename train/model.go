@@ -62,6 +62,7 @@ type network struct {
 	metrics []string
 	counted bool // the model counts its own items
 	items   Items
+	logits  *graph.Node // nil: the model has none
 }
 
 // build runs the model for batches with the given fields.
@@ -85,13 +86,13 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	if out.Loss == nil {
 		return nil, fmt.Errorf("train: the model returned no loss\nhint: set Outputs.Loss to a scalar, the sum over the items of the batch")
 	}
-	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil, items: out.Items}
+	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil, items: out.Items, logits: out.Logits}
 	b.Loss(out.Loss) // also the output "loss"
 	if n.counted {
 		b.Output(countOut, out.Count)
 	}
 	for _, name := range n.metrics {
-		if name == lossOut || name == countOut {
+		if name == lossOut || name == countOut || name == logitsOut {
 			return nil, fmt.Errorf("train: the metric name %q is reserved", name)
 		}
 		b.Output(name, out.Metrics[name])

@@ -91,6 +91,7 @@ type Trainer struct {
 
 	lastEv    map[string]float64 // last evaluation
 	evaluated int                // the step of that evaluation
+	each      *sampler           // collects every sample of an evaluation; nil: sums are enough
 	owed      bool               // the evaluation after the last step is due but not done
 	saved     int                // step of the newest checkpoint in the directory of this run; -1: none
 	savedName string             // its name, known to rank 0
@@ -289,7 +290,13 @@ func (t *Trainer) compile(ctx context.Context) error {
 	graphs := []*plan.Graph{g}
 	var held *network
 	if c.Eval != nil {
-		if held, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false, opts); err == nil {
+		if held, err = build(c.Model, c.Eval.Fields(), c.EvalBatch, false, opts); err == nil && t.each != nil {
+			if held.logits == nil {
+				return errNoLogits
+			}
+			held.b.Output(logitsOut, held.logits)
+		}
+		if err == nil {
 			g, err = held.b.Lower()
 		}
 		if err != nil {

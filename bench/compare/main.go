@@ -46,6 +46,11 @@ type options struct {
 
 	loadSeconds float64 // of -what data
 
+	// of -what predict
+	pictures int
+	depths   string
+	loaders  int
+
 	// of -what codec
 	codecFile    string
 	codecRecipes string
@@ -68,7 +73,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(progress)
-	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data")
+	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data, predict")
 	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
 	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; generate takes the threads; the all-reduce takes 2 and 4 ranks")
 	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")
@@ -95,6 +100,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs.StringVar(&o.markTCP, "mark-tcp", "", "the bare program of net, with options of its own; empty: $BENCH_MARK_TCP")
 	fs.IntVar(&o.maxBytes, "max", 256<<20, "largest size of net in bytes; on a network with a rate at most 64 MiB")
 	fs.Float64Var(&o.loadSeconds, "load-seconds", 2, "how long a contestant of data loads samples")
+	fs.IntVar(&o.pictures, "pictures", 1000, "photographs that predict classifies")
+	fs.StringVar(&o.depths, "depth", "50", "ResNets of predict: 18, 34, 50, 101, 152")
+	fs.IntVar(&o.loaders, "loaders", 2, "processes in which PyTorch loads pictures for predict")
 	fs.StringVar(&o.codecFile, "codec-file", "codec.json", "results of codec; a run that is in it is not repeated")
 	fs.StringVar(&o.codecRecipes, "codec-recipes", "llama-tiny,quickstart", "models of codec")
 	fs.IntVar(&o.codecSeeds, "codec-seeds", 3, "seeds of codec: 1 to this number")
@@ -134,8 +142,10 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			err = h.encode()
 		case "data":
 			err = h.data()
+		case "predict":
+			err = h.predict()
 		default:
-			err = fmt.Errorf("-what %q: only step, allreduce, net, net-codec, hosts, llama, generate, codec, encode and data can be measured", what)
+			err = fmt.Errorf("-what %q: only step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data and predict can be measured", what)
 		}
 		if err != nil {
 			return err

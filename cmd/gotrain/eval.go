@@ -17,20 +17,28 @@ import (
 func (a *app) evalCmd() *cobra.Command {
 	var f recipeFlags
 	var recipe string
-	var asJSON bool
+	var show evalFlags
 	c := &cobra.Command{
 		Use:   "eval CHECKPOINT",
 		Short: "Evaluate a checkpoint on held-out samples",
 		Long: `Evaluate a checkpoint on held-out samples. CHECKPOINT is the folder of one, or a folder of several or of a run, where the newest good one is
 used. The recipe is the one that the checkpoint was trained with, unless --recipe names another; --set changes keys, for example to
 evaluate on other data. Class folders are matched by name with the classes that the checkpoint was trained on; training samples are not
-needed. Every sample counts exactly once, whatever the number of ranks.`,
+needed. Every sample counts exactly once, whatever the number of ranks.
+
+Of a network that classifies, --classes prints the accuracy of each class, --confusion which class is taken for which (a file .csv or .png, or - for
+the terminal), --worst the samples of the largest losses, which often are wrong labels or broken pictures, and --predictions writes every sample to
+a file .csv or .jsonl.`,
 		Example: `  gotrain eval runs/resnet50/checkpoints
   gotrain eval runs/resnet50/checkpoints/step-00000090 --set data.root=/data/other
-  gotrain eval runs/resnet50/checkpoints --ranks 1 --json`,
+  gotrain eval runs/resnet50/checkpoints --ranks 1 --json
+  gotrain eval runs/resnet50 --classes --worst 20 --confusion - --confusion confusion.png --predictions predictions.csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := thisProcess()
+			if err == nil {
+				err = show.check()
+			}
 			if err != nil {
 				return err
 			}
@@ -59,7 +67,7 @@ needed. Every sample counts exactly once, whatever the number of ranks.`,
 				return err
 			}
 			eval := func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
-				return evalWork(ctx, a, r, id, from, asJSON)
+				return evalWork(ctx, a, r, id, from, &show)
 			}
 			return a.start(c.Context(), r, p, ranksOf{work: eval, result: true, warnings: aboutSets(r.Warnings(), given)})
 		},
@@ -67,7 +75,12 @@ needed. Every sample counts exactly once, whatever the number of ranks.`,
 	f.add(c)
 	c.ValidArgsFunction = nil // folders
 	c.Flags().StringVar(&recipe, "recipe", "", "`file` or name of the recipe; empty: the one that the checkpoint was trained with")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	c.Flags().BoolVar(&show.asJSON, "json", false, "print the result as JSON")
+	c.Flags().BoolVar(&show.classes, "classes", false, "print samples, accuracy, precision and F1 of each class")
+	c.Flags().StringArrayVar(&show.confusion, "confusion", nil, "`file` (.csv, .png) for the confusion matrix, or - for the terminal; may be repeated")
+	c.Flags().IntVar(&show.worst, "worst", 0, "print the `N` samples of the largest losses")
+	c.Flags().StringVar(&show.predictions, "predictions", "", "`file` (.csv, .jsonl) for label, prediction and loss of every sample")
+	c.Flags().IntVar(&show.top, "top", 5, "how many of the likeliest classes to write to .jsonl")
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gotrain/gotrain/recipes/assemble"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint"
+	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/dirlock"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -131,21 +132,44 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 }
 
 // evalWork evaluates a checkpoint on one rank.
-func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, from assemble.Trained, asJSON bool) error {
+func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity, from assemble.Trained, f *evalFlags) error {
 	term := telemetry.NewTerminal(os.Stderr, 0, false) // the standard output is for the result
 	return untilStopped(ctx, id, func() bool { return false }, func(ctx context.Context, run func(stoppable)) error {
-		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) { return assemble.EvalConfig(r, k, from) })
+		var held data.Source
+		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
+			c, err := assemble.EvalConfig(r, k, from)
+			held = c.Eval
+			return c, err
+		})
 		if err != nil {
 			return err
 		}
 		run(t)
 		begin := time.Now()
-		v, err := t.Evaluate(context.WithoutCancel(ctx))
+		var v map[string]float64
+		var all []train.Sample
+		if f.samples() {
+			v, all, err = t.EvaluateSamples(context.WithoutCancel(ctx), f.top)
+		} else {
+			v, err = t.Evaluate(context.WithoutCancel(ctx))
+		}
 		err = a.leave(err)
 		if err != nil || id.Rank != 0 {
 			return err
 		}
-		if asJSON {
+		var e *evaluation
+		if f.samples() {
+			if e, err = newEvaluation(all, held, t.Outputs()); err == nil {
+				err = e.files(f)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if f.asJSON && e != nil {
+			return a.printJSON(e.detailed(v, f))
+		}
+		if f.asJSON {
 			return a.printJSON(v)
 		}
 		fmt.Fprintf(a.out, "%s: loss %.4f", from.Path, v["loss"])
@@ -159,6 +183,9 @@ func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity
 			}
 		}
 		fmt.Fprintf(a.out, " over %.0f items in %v\n", v["items"], time.Since(begin).Round(100*time.Millisecond))
+		if e != nil {
+			return e.show(a.out, f)
+		}
 		return nil
 	})
 }
