@@ -73,7 +73,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(progress)
-	fs.StringVar(&o.what, "what", "step,allreduce", "what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data, predict")
+	fs.StringVar(&o.what, "what", "step,allreduce",
+		"what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data, predict")
 	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
 	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; generate takes the threads; the all-reduce takes 2 and 4 ranks")
 	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")

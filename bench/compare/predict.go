@@ -77,8 +77,8 @@ func (h *harness) pictureList(to string) error {
 // resnetCheckpoint trains two steps on the photographs.
 func (h *harness) resnetCheckpoint(bin, depth string) (string, error) {
 	dir := filepath.Join(h.scratch, "resnet"+depth)
-	_, err := execute(h.ctx, nil, bin, "run", "resnet50", "--ranks", "1", "--set", "run.output_dir="+dir, "--set", "run.steps=2", "--set", "train.batch_per_rank=4",
-		"--set", "model.depth="+depth, "--set", "eval.enabled=false", "--set", "train.dtype=f32", "--set", "train.conv_algorithm=direct",
+	_, err := execute(h.ctx, nil, bin, "run", "resnet50", "--ranks", "1", "--set", "run.output_dir="+dir, "--set", "run.steps=2",
+		"--set", "train.batch_per_rank=4", "--set", "model.depth="+depth, "--set", "eval.enabled=false", "--set", "train.dtype=f32", "--set", "train.conv_algorithm=direct",
 		"--set", "checkpoint.every_steps=2", "--set", "checkpoint.every_epochs=0", "--set", "data.root="+filepath.Join(h.o.bench, "..", "recipes", "data", "flowers"))
 	return filepath.Join(dir, "checkpoints", "step-00000002"), err
 }
@@ -90,7 +90,8 @@ func (h *harness) predictAll(bin, checkpoint, list, depth string, s setting) err
 			"--depth", depth, "--threads", threads, "--dtype", dtype, "--workers", strconv.Itoa(h.o.loaders)}, more...)
 	}
 	field := []predicting{
-		{"gotrain predict", []string{"sh", "-c", `exec "$@" 2>&1`, "sh", bin, "predict", checkpoint, "-", "--json", "--top", "1", "--threads", threads, "--dtype", dtype}},
+		{"gotrain predict", []string{"sh", "-c", `exec "$@" 2>&1`, "sh", bin, "predict", checkpoint, "-", "--json", "--top", "1", "--threads", threads,
+			"--dtype", dtype}},
 		{"PyTorch", torch()},
 		{"PyTorch, compiled", torch("--compile")},
 	}
