@@ -9,6 +9,7 @@ import (
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -76,20 +77,9 @@ func (g *Generator) open(w Weights) (err error) {
 	if g.prompt, err = g.compile(g.opt.Chunk, g.step.prog.Layouts()); err != nil {
 		return err
 	}
-	var mem graph.Memory
-	for _, x := range g.step.prog.Weights() {
-		at, err := g.alloc(x.Bytes)
-		if err != nil {
-			return err
-		}
-		mem.Weights = append(mem.Weights, at)
-	}
-	for _, s := range g.step.prog.States() {
-		at, err := g.alloc(s.Bytes)
-		if err != nil {
-			return err
-		}
-		mem.States = append(mem.States, at)
+	mem, err := g.memory()
+	if err != nil {
+		return err
 	}
 	if err := g.fill(w, mem); err != nil {
 		return err
@@ -123,13 +113,41 @@ func openDevice(o Options) (npu.Device, error) {
 	return dev, nil
 }
 
-func (g *Generator) alloc(n int64) (npu.Ptr, error) {
+// memory allocates weights and states.
+func (g *Generator) memory() (mem graph.Memory, err error) {
+	var weights, states []int64
+	for _, x := range g.step.prog.Weights() {
+		weights = append(weights, x.Bytes)
+	}
+	for _, s := range g.step.prog.States() {
+		states = append(states, s.Bytes)
+	}
+	if mem.Weights, err = g.alloc(weights); err != nil {
+		return mem, err
+	}
+	mem.States, err = g.alloc(states)
+	return mem, err
+}
+
+// alloc lays tensors into one buffer. Each in a buffer of its own, the small ones would be in small pages, which a processor reads at half the speed of large
+// ones: translating addresses takes the other half.
+func (g *Generator) alloc(sizes []int64) ([]npu.Ptr, error) {
+	var offsets []int64
+	n := int64(0)
+	for _, s := range sizes {
+		offsets = append(offsets, n)
+		n += (s + plan.Align - 1) / plan.Align * plan.Align
+	}
 	b, err := g.dev.Alloc(n)
 	if err != nil {
-		return npu.Ptr{}, fmt.Errorf("generate: %d bytes on %s: %w", n, g.dev.Info().Name, err)
+		return nil, fmt.Errorf("generate: %d bytes on %s: %w", n, g.dev.Info().Name, err)
 	}
 	g.bufs = append(g.bufs, b)
-	return npu.Ptr{Buf: b}, nil
+	var at []npu.Ptr
+	for _, o := range offsets {
+		at = append(at, npu.Ptr{Buf: b, Off: o})
+	}
+	return at, nil
 }
 
 // fill copies the weights to the device, one tensor at a time.
