@@ -25,5 +25,8 @@ func Tiles(on bool) { tilesOff = !on }
 // Small tensors must be split too, to see that it makes no difference.
 func init() { setGrain(1) }
 
+// Apart chooses how products of a few rows walk the matrix: 1 in streams, 0 by neighbouring rows, -1 as this processor prefers.
+func Apart(way int) { setApart(way) }
+
 // Table is the address of the constants of a call.
 func Table(c *Call) uintptr { return uintptr(c.table.mem) }

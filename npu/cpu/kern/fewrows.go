@@ -3,6 +3,7 @@
 package kern
 
 // #include "flags.h"
+// #include "kern.h"
 import "C"
 
 import "github.com/gotrain/gotrain/npu"
@@ -35,3 +36,6 @@ func prepareFewRows(op npu.Op) *Call {
 	}
 	return c
 }
+
+// setApart chooses how matrices are walked, for tests: 1 in streams, 0 by neighbouring rows, -1 as this processor prefers.
+func setApart(way int) { C.kern_few_apart = C.int(way) }

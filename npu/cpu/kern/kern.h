@@ -50,6 +50,9 @@ int kern_isa(void);
 extern int64_t kern_grain;
 void kern_for(int nthreads, int64_t n, int64_t unit, void (*fn)(void *ctx, int64_t lo, int64_t hi), void *ctx);
 
+// Which way fewrows walks the matrix, for tests: 1 in streams, 0 by neighbours, -1 as this processor prefers.
+extern int kern_few_apart;
+
 // The kernels, by instruction set.
 typedef const kern_fn kern_table[KERN_ISAS];
 #define KERN_LIST(X) \
