@@ -51,23 +51,10 @@ func (g *Generator) Run(ctx context.Context, prompts [][]int32, s Sampling, limi
 		st.Prompt += len(p)
 	}
 	st.Reading = time.Since(begin)
-	for {
-		if err := g.choose(texts, emit, &st); err != nil {
-			return st, err
-		}
-		if over(texts) {
-			st.Writing = time.Since(begin) - st.Reading
-			return st, nil
-		}
-		if err := context.Cause(ctx); err != nil {
-			st.Writing = time.Since(begin) - st.Reading
-			return st, err
-		}
-		if err := g.write(ctx, texts); err != nil {
-			return st, err
-		}
-		st.Steps++
-	}
+	begin = time.Now()
+	err = g.write(ctx, texts, emit, &st)
+	st.Writing = time.Since(begin)
+	return st, err
 }
 
 func over(texts []*text) bool {
@@ -127,7 +114,10 @@ func (g *Generator) read(ctx context.Context, prompts [][]int32, texts []*text) 
 				ends[i] = at+j == len(ids)-1
 			}
 		}
-		if err := g.forward(ctx, p); err != nil {
+		if err := g.forward(p); err != nil {
+			return err
+		}
+		if err := g.stream.Sync(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
 		for i, end := range ends {
@@ -140,53 +130,31 @@ func (g *Generator) read(ctx context.Context, prompts [][]int32, texts []*text) 
 	return nil
 }
 
-// choose samples the next token of each text.
-func (g *Generator) choose(texts []*text, emit func(int, int32), st *Stats) error {
+// choose samples the next token of each text, and appends them to chosen.
+func (g *Generator) choose(texts []*text, chosen []token) ([]token, error) {
 	for i, t := range texts {
 		if t.done {
 			continue
 		}
 		id, err := t.pick(g.newest[i])
 		if err != nil {
-			return fmt.Errorf("%w (text %d, after %d tokens)", err, i, t.length)
+			return chosen, fmt.Errorf("%w (text %d, after %d tokens)", err, i, t.length)
 		}
 		if ends(g.config, id) {
 			t.done = true
 			continue
 		}
 		t.next = id
-		emit(i, id)
-		st.Written++
+		chosen = append(chosen, token{i, id})
 		if t.left--; t.left == 0 || t.length == g.opt.Room {
 			t.done = true
 		}
 	}
-	return nil
+	return chosen, nil
 }
 
 func ends(c llama.Config, id int32) bool {
 	return int(id) == c.EOS && c.EOS >= 0 || int(id) == c.BOS && c.BOS >= 0
-}
-
-// write runs each text's newest token through the model.
-func (g *Generator) write(ctx context.Context, texts []*text) error {
-	p := g.step
-	p.clear()
-	for i, t := range texts {
-		if !t.done {
-			p.put(i, 0, t.next, t.length)
-			t.length++
-		}
-	}
-	if err := g.forward(ctx, p); err != nil {
-		return err
-	}
-	for i, t := range texts {
-		if !t.done {
-			g.newest[i] = p.logits(i, g.config.Vocab)
-		}
-	}
-	return nil
 }
 
 var errClosed = errors.New("generate: the generator is closed")

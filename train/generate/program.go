@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -98,8 +97,8 @@ func (p *program) put(text, j int, id int32, place int) {
 
 func (p *program) logits(text, vocab int) []float32 { return p.host[text*vocab:][:vocab] }
 
-// forward runs a program and waits for its logits.
-func (g *Generator) forward(ctx context.Context, p *program) error {
+// forward enqueues a run of a program, whose logits the host can read after it.
+func (g *Generator) forward(p *program) error {
 	for _, in := range []struct {
 		at npu.Ptr
 		v  []int32
@@ -115,9 +114,7 @@ func (g *Generator) forward(ctx context.Context, p *program) error {
 		return err
 	}
 	if p.copied {
-		if err := g.stream.CopyOut(bytesOf(p.host), p.out); err != nil {
-			return err
-		}
+		return g.stream.CopyOut(bytesOf(p.host), p.out)
 	}
-	return g.stream.Sync(context.WithoutCancel(ctx))
+	return nil
 }

@@ -56,11 +56,13 @@ func newSampler(s Sampling, text int) *sampler {
 func (s *sampler) pick(logits []float32) (int32, error) {
 	best, top := -1, float32(math.Inf(-1))
 	for i, v := range logits {
-		if v > top {
-			best, top = i, v
-		} else if v != v {
+		if v <= top { // nearly always, and never for a NaN
+			continue
+		}
+		if v != v {
 			return 0, fmt.Errorf("generate: the logit of token %d is not a number\nhint: check that the weights are undamaged and fit the model", i)
 		}
+		best, top = i, v
 	}
 	if best < 0 {
 		return 0, fmt.Errorf("generate: all logits are -inf")
