@@ -75,3 +75,23 @@ func TestTiesAndBadLogits(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The largest logit at every place of vocabularies of every remainder, twice: the first one counts. A NaN at any place is found.
+func TestLikeliestAtEveryPlace(t *testing.T) {
+	for n := 1; n <= 35; n++ {
+		for at := range n {
+			logits := make([]float32, n)
+			for i := range logits {
+				logits[i] = -3
+			}
+			logits[at], logits[n-1] = 2, 2
+			if best, top, err := likeliest(logits); best != at || top != 2 || err != nil {
+				t.Fatalf("%d logits, the largest at %d: got %d, %g, %v", n, at, best, top, err)
+			}
+			logits[at] = float32(math.NaN())
+			if _, _, err := likeliest(logits); err == nil {
+				t.Fatalf("%d logits: the NaN at %d is not found", n, at)
+			}
+		}
+	}
+}
