@@ -9,7 +9,6 @@ import (
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models/llama"
-	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -129,6 +128,9 @@ func (g *Generator) memory() (mem graph.Memory, err error) {
 	return mem, err
 }
 
+// align is where tensors in one buffer begin: a cache line, which is enough for every vector unit.
+const align = 64
+
 // alloc lays tensors into one buffer. Each in a buffer of its own, the small ones would be in small pages, which a processor reads at half the speed of large
 // ones: translating addresses takes the other half.
 func (g *Generator) alloc(sizes []int64) ([]npu.Ptr, error) {
@@ -136,7 +138,7 @@ func (g *Generator) alloc(sizes []int64) ([]npu.Ptr, error) {
 	n := int64(0)
 	for _, s := range sizes {
 		offsets = append(offsets, n)
-		n += (s + plan.Align - 1) / plan.Align * plan.Align
+		n += (s + align - 1) / align * align
 	}
 	b, err := g.dev.Alloc(n)
 	if err != nil {

@@ -16,7 +16,9 @@ type spoilt struct {
 	id int32
 }
 
-func (s spoilt) tied(name string) string { return strings.Replace(name, "lm_head", "model.embed_tokens", 1) }
+func (s spoilt) tied(name string) string {
+	return strings.Replace(name, "lm_head", "model.embed_tokens", 1)
+}
 
 func (s spoilt) Shape(name string) ([]int, bool) { return s.file.Shape(s.tied(name)) }
 
