@@ -126,6 +126,38 @@ func TestConv(t *testing.T) {
 	})
 }
 
+// The whole of ResNet50 in float32 stays in the layout that was measured to be the fastest, with the library's generated code.
+func TestPreferredLayout(t *testing.T) {
+	for _, lib := range libraries(t) {
+		d := open(t, npu.Options{Extra: map[string]string{"onednn": lib}})
+		want := NHWC
+		switch {
+		case strings.Contains(d.isa, "avx512"):
+			want = NChw16c
+		case strings.Contains(d.isa, "avx2"):
+			want = NChw8c
+		}
+		for _, c := range resNet50(2) {
+			for i, op := range c.ops(npu.F32) {
+				if i == 1 && c.c == 3 {
+					continue // no step computes it
+				}
+				got := must(d.Choose(op))(t)
+				y := got.Out[0]
+				if i > 0 {
+					y = got.In[i-1] // dy, after x for the weights
+				}
+				if y.Layout != want {
+					t.Errorf("%s: not in %s", got, want)
+				}
+				if impl := must(d.Compile(got))(t).Impl(); strings.Contains(impl, "ref") && want != NHWC {
+					t.Errorf("%s by %s", got, impl)
+				}
+			}
+		}
+	}
+}
+
 // Shapes that matter must never be executed by plain loops, of the library or of Go.
 func TestConvImplementations(t *testing.T) {
 	one := [2]int{1, 1}

@@ -5,6 +5,7 @@ package cpu
 import (
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
 var convertMaker = maker{choose: chooseConvert, build: buildConvert}
@@ -39,7 +40,7 @@ func (d *Device) convertMDs(op npu.Op) (from, to *dnnl.MD, err error) {
 	if a.Layout == b.Layout && !isToken(a.Layout) { // element by element: one long row is the fastest shape
 		flat := npu.Shape{int(a.Shape.Elems())}
 		a, b = npu.Desc{Shape: flat, DType: a.DType}, npu.Desc{Shape: flat, DType: b.DType}
-		if op.In[0].Layout == NChw16c {
+		if kern.Block(op.In[0].Layout) > 0 {
 			na, err := d.Bytes(op.In[0])
 			if err != nil {
 				return nil, nil, err

@@ -105,10 +105,10 @@ func (d *Device) options(o npu.Options) error {
 	d.layout = npu.Any
 	switch l := o.Extra["layout"]; l {
 	case "", "auto":
-	case string(NHWC), string(NChw16c):
+	case string(NHWC), string(NChw16c), string(NChw8c):
 		d.layout = npu.Layout(l)
 	default:
-		return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown layout %q\nhint: use one of auto, nhwc, nChw16c", l)}
+		return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown layout %q\nhint: use one of auto, nhwc, nChw16c, nChw8c", l)}
 	}
 	for k := range o.Extra {
 		if !slices.Contains([]string{"layout", "onednn", "calibrate"}, k) {

@@ -29,15 +29,16 @@
 //
 // # Layouts
 //
-// Activations are Plain, [NHWC] or [NChw16c]. Convolutions use the layout that was measured to be fastest (policy.go): blocked in f32 with AVX-512, otherwise
-// nhwc; nhwc if the channels are not a multiple of 16; or the one that Extra specifies. Everything else keeps the layout of its large input. Weights have the
-// library's own layouts, named by tokens "w:…" that are valid in this process only; pooling indices use tokens "p:…".
+// Activations are Plain, [NHWC], [NChw16c] or [NChw8c]. Convolutions use the layout that was measured to be fastest (policy.go): in f32 blocks of 16 channels
+// with AVX-512 and of 8 with AVX2, otherwise nhwc; nhwc if the channels are not a multiple of the block; or the one that Extra specifies. Everything else keeps
+// the layout of its large input. Weights have the library's own layouts, named by tokens "w:…" that are valid in this process only; pooling indices use
+// tokens "p:…".
 //
 // # Options
 //
 // Options.Threads, Share and CPUs are honoured. Options.Extra:
 //
-//   - layout: auto (default), nhwc or nChw16c: layout of activations, for measurements;
+//   - layout: auto (default), nhwc, nChw16c or nChw8c: layout of activations, for measurements;
 //   - onednn: path of the library (default $GOTRAIN_ONEDNN, then the system's), or "off" to work without it, hundreds of times slower;
 //   - calibrate: "true" measures Info.Peak with a short matmul at Open.
 //

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gotrain/gotrain/npu"
@@ -60,10 +61,14 @@ func open(t testing.TB, o npu.Options) *Device {
 	return d
 }
 
-// eachDevice runs a test for every library, with both layout policies and with one and two threads.
+// eachDevice runs a test for every library, with both layout policies and with one and two threads. Blocks are as wide as the library's are for this process.
 func eachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 	for _, lib := range libraries(t) {
-		for threads, layout := range map[int]string{1: "nChw16c", 2: "nhwc"} {
+		blocked := NChw16c
+		if d := open(t, npu.Options{Extra: map[string]string{"onednn": lib}}); !strings.Contains(d.isa, "avx512") {
+			blocked = NChw8c
+		}
+		for threads, layout := range map[int]string{1: string(blocked), 2: "nhwc"} {
 			t.Run(fmt.Sprintf("%s/%s/%d", shortName(lib), layout, threads), func(t *testing.T) {
 				f(t, open(t, npu.Options{Threads: threads, Extra: map[string]string{"onednn": lib, "layout": layout}}))
 			})

@@ -24,7 +24,7 @@ func TestKinds(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
 		o := nputest.Options{N: -1}
 		if first && !testing.Short() { // libraries and policies differ in what they choose, which the cases that are written down show
-			o = nputest.Options{N: 4, Layouts: []npu.Layout{npu.Plain, NHWC, NChw16c}}
+			o = nputest.Options{N: 4, Layouts: []npu.Layout{npu.Plain, NHWC, NChw16c, NChw8c}}
 		}
 		first = false
 		nputest.Run(t, d, o)
@@ -39,7 +39,7 @@ func TestLayoutsAreKept(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
 		for _, kind := range []string{npu.BatchNorm, npu.BatchNormInfer, npu.BatchNormBwd, npu.Relu, npu.ReluBwd} {
 			for _, dt := range floatTypes {
-				for _, l := range []npu.Layout{NHWC, NChw16c} {
+				for _, l := range []npu.Layout{NHWC, NChw16c, NChw8c} {
 					c := nputest.Cases(kind, dt)[0].In(l) // of 32 channels
 					op := must(d.Choose(c.Op(len(c.Calls) - 1)))(t)
 					if op.In[0].Layout != l || op.Out[0].Layout != l {

@@ -8,4 +8,6 @@ const (
 	NHWC npu.Layout = "nhwc"
 	// NChw16c is N, C/16, H, W, 16 channels; used only where 16 divides C, so that no padding is needed.
 	NChw16c npu.Layout = "nChw16c"
+	// NChw8c is the same with blocks of 8.
+	NChw8c npu.Layout = "nChw8c"
 )

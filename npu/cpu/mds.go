@@ -9,6 +9,7 @@ import (
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
 // mdKey identifies a tensor type for which a layout token is defined.
@@ -49,8 +50,8 @@ func (d *Device) md(t npu.Desc) (*dnnl.MD, error) {
 		return d.lib.Any(dt, dims(t.Shape))
 	case t.Layout == NHWC:
 		return d.lib.NHWC(dt, dims(t.Shape))
-	case t.Layout == NChw16c:
-		return d.lib.Blocked16(dt, dims(t.Shape))
+	case kern.Block(t.Layout) > 0:
+		return d.lib.Blocked(dt, dims(t.Shape), kern.Block(t.Layout))
 	}
 	return d.tokenMD(t)
 }
@@ -122,8 +123,9 @@ func (d *Device) Bytes(t npu.Desc) (int64, error) {
 		return 0, fmt.Errorf("cpu: size of %s: the layout is not chosen yet", t)
 	case t.Layout == npu.Plain || (t.Layout == NHWC && len(t.Shape) == 4):
 		return t.PlainBytes(), nil
-	case t.Layout == NChw16c && len(t.Shape) == 4:
-		return int64(t.Shape[0]) * int64((t.Shape[1]+15)/16*16) * int64(t.Shape[2]*t.Shape[3]) * int64(t.DType.Size()), nil
+	case kern.Block(t.Layout) > 0 && len(t.Shape) == 4:
+		block := kern.Block(t.Layout)
+		return int64(t.Shape[0]) * int64((t.Shape[1]+block-1)/block*block) * int64(t.Shape[2]*t.Shape[3]) * int64(t.DType.Size()), nil
 	case d.lib == nil || !isToken(t.Layout):
 		return 0, fmt.Errorf("cpu: size of %s: layout %q does not exist for this shape", t, t.Layout)
 	}

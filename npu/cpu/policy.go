@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
 	"github.com/gotrain/gotrain/npu/kind"
 )
 
-// prefer is the layout of a convolution's activations: Extra["layout"] if set, otherwise blocked in f32 with AVX-512, and nhwc elsewhere.
+// prefer is the layout of a convolution's activations: Extra["layout"] if set, otherwise what was measured to be the fastest for the instruction set.
 //
-// All 53 convolutions of ResNet50 and its batch normalisations, batch 16, one thread, best of several runs, in ms of processor time
-// (forward, by data, by weights; forward, backward), on Sapphire Rapids with oneDNN 2.6 and other load on its memory:
+// AVX-512, f32: blocks of 16; bf16: nhwc. All 53 convolutions of ResNet50 and its batch normalisations, batch 16, one thread, best of several runs, in ms of
+// processor time (forward, by data, by weights; forward, backward), on Sapphire Rapids with oneDNN 2.6 and other load on its memory:
 //
 //	               convolutions      batch normalisation
 //	f32 nhwc       977 981 1123      168 334
@@ -21,15 +22,26 @@ import (
 //	bf16 nChw16c   398 510 1107      these kernels do not use AMX
 //
 // oneDNN 3.2: f32 nearly the same, bf16 nhwc 155 159 271. Without AMX, bf16 was measured on Zen 5 (two threads, GFLOP/s): 816 779 531 blocked, 782 737
-// 505 in nhwc, but 780 for matmul, which in nhwc does half of the gradients by weights. Below AVX-512 the library's blocks have 8
-// channels, a layout that the kernels of package kern do not have, so only nhwc remains, although blocks of 8 would be 1.16 times as fast for all of
-// ResNet50 (Zen 5 limited to AVX2, oneDNN 3.2; nChw16c is 1.10 times as fast there with AVX-512). arm64 was not measured.
+// 505 in nhwc, but 780 for matmul, which in nhwc does half of the gradients by weights. All kernels of a step in f32 are 1.10 times as fast in blocks there.
+//
+// AVX2, f32: blocks of 8, which are the library's there. Zen 4 limited to AVX2, batch 8, one thread, oneDNN 3.2, two alternating runs, in ms: forward, by data,
+// by weights with Winograd's algorithm where it is faster; batch normalisation forward, backward; conversions:
+//
+//	f32 nhwc       518 516 661       81 114     17     (all kernels 1935)
+//	f32 nChw8c     513 528 571       60  57      5     (all kernels 1776)
+//
+// bf16 without instructions for it is computed as f32 (widen.go), so its convolutions have the same layout. Less than AVX2, and arm64, were not measured: nhwc.
 func (d *Device) prefer(t npu.DType) npu.Layout {
+	if t == npu.BF16 && !d.hasBF16() {
+		t = npu.F32
+	}
 	switch {
 	case d.layout != npu.Any:
 		return d.layout
 	case t == npu.F32 && strings.Contains(d.isa, "avx512"):
 		return NChw16c
+	case t == npu.F32 && strings.Contains(d.isa, "avx2"):
+		return NChw8c
 	}
 	return NHWC
 }
@@ -39,19 +51,27 @@ func (d *Device) convLayouts(c conv) [][2]npu.Layout {
 	nhwc, plain := [2]npu.Layout{NHWC, NHWC}, [2]npu.Layout{npu.Plain, npu.Plain}
 	in, out := c.x.Shape[1], c.y.Shape[1]
 	var list [][2]npu.Layout
-	if d.prefer(c.y.DType) == NChw16c && out%16 == 0 {
+	if l := d.prefer(c.y.DType); blocks(l, out) {
 		switch {
-		case in%16 == 0:
-			list = append(list, [2]npu.Layout{NChw16c, NChw16c})
+		case blocks(l, in):
+			list = append(list, [2]npu.Layout{l, l})
 		case in <= 4 && c.groups == 1: // images are read in their plain layout
-			list = append(list, [2]npu.Layout{npu.Plain, NChw16c})
+			list = append(list, [2]npu.Layout{npu.Plain, l})
 		}
 	}
 	list = append(list, nhwc)
-	if in%16 == 0 && out%16 == 0 {
-		list = append(list, [2]npu.Layout{NChw16c, NChw16c})
+	for _, l := range []npu.Layout{NChw16c, NChw8c} {
+		if blocks(l, in) && blocks(l, out) {
+			list = append(list, [2]npu.Layout{l, l})
+		}
 	}
 	return append(list, plain)
+}
+
+// blocks reports whether l is a layout of blocks into which so many channels can be divided.
+func blocks(l npu.Layout, channels int) bool {
+	block := kern.Block(l)
+	return block > 0 && channels%block == 0
 }
 
 // alwaysPlain reports whether the op's tensors of four dimensions are heads [B S H D] rather than images [N C H W].
@@ -88,7 +108,7 @@ func (d *Device) actLayouts(op npu.Op) []npu.Layout {
 		t, _ := arg(op, 0)
 		best = d.prefer(t.DType)
 	}
-	return []npu.Layout{best, NHWC, NChw16c, npu.Plain}
+	return []npu.Layout{best, NHWC, NChw16c, NChw8c, npu.Plain}
 }
 
 // withLayout sets the layout of four-dimensional tensors, and plain for all others.

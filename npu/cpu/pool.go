@@ -89,11 +89,11 @@ func (d *Device) poolLayouts(op npu.Op) []npu.Layout {
 		return []npu.Layout{npu.Layout(name)}
 	}
 	var list []npu.Layout
-	if l := op.In[0].Layout; l == NHWC || (l == NChw16c && x.Shape[1]%16 == 0) {
+	if l := op.In[0].Layout; l == NHWC || blocks(l, x.Shape[1]) {
 		list = append(list, l)
 	}
-	if d.prefer(x.DType) == NChw16c && x.Shape[1]%16 == 0 {
-		list = append(list, NChw16c)
+	if l := d.prefer(x.DType); blocks(l, x.Shape[1]) {
+		list = append(list, l)
 	}
 	return append(list, NHWC, npu.Plain)
 }

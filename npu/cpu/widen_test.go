@@ -22,8 +22,9 @@ func TestLesserProcessors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const tests = "^(TestConv|TestConvImplementations|TestMatMul|TestPool|TestMaxPoolBackward|TestKinds|TestConvert|TestConvertGroupedWeights|" +
-		"TestLanguageKinds|TestLinearCrossEntropy|TestAttention|TestWidened|TestWinogradSuite)$"
+	const tests = "^(TestConv|TestConvImplementations|TestPreferredLayout|TestLayoutsAreKept|TestWinograd|TestWinogradSuite|TestMatMul|TestPool|" +
+		"TestMaxPoolBackward|TestKinds|TestConvert|TestConvertGroupedWeights|" +
+		"TestLanguageKinds|TestLinearCrossEntropy|TestAttention|TestWidened)$"
 	for _, isa := range []string{"avx2", "avx512"} {
 		t.Run(isa, func(t *testing.T) {
 			t.Parallel()

@@ -63,8 +63,9 @@ func TestTags(t *testing.T) {
 	each(t, func(t *testing.T, l *Lib) {
 		dims := []int64{2, 32, 5, 7}
 		for want, m := range map[string]*MD{
-			"abcd": must(l.Strided(F32, dims, nil)), "acdb": must(l.NHWC(F32, dims)), "aBcd16b": must(l.Blocked16(F32, dims)),
-			"bacd": must(must(l.Strided(F32, []int64{32, 2, 5, 7}, nil)).Permute(1, 0, 2, 3)),
+			"abcd": must(l.Strided(F32, dims, nil)), "acdb": must(l.NHWC(F32, dims)), "aBcd16b": must(l.Blocked(F32, dims, 16)),
+			"aBcd8b": must(l.Blocked(F32, dims, 8)),
+			"bacd":   must(must(l.Strided(F32, []int64{32, 2, 5, 7}, nil)).Permute(1, 0, 2, 3)),
 		} {
 			if got := m.Tag(); got != want {
 				t.Errorf("tag %q, want %q", got, want)
@@ -77,7 +78,7 @@ func TestTags(t *testing.T) {
 		if got := gap.Tag(); got != "ab:[8 1]" {
 			t.Errorf("strides with gaps: tag %q", got)
 		}
-		if p := must(l.Blocked16(F32, []int64{1, 20, 2, 2})); p.Bytes() != 4*32*4 {
+		if p := must(l.Blocked(F32, []int64{1, 20, 2, 2}, 16)); p.Bytes() != 4*32*4 {
 			t.Errorf("20 channels padded to 32: %d bytes", p.Bytes())
 		}
 		if !gap.Equal(must(l.Strided(F32, []int64{4, 4}, []int64{8, 1}))) || gap.Equal(must(l.Strided(F32, []int64{4, 4}, nil))) {

@@ -123,6 +123,7 @@ static int init(gt_lib *l, char *err, size_t n) {
     if (l->major != 2 && l->major != 3) return fail(err, n, "only versions 2 and 3 of oneDNN are supported", NULL);
     if (!load_common(l, err, n) || !load_api(l, err, n)) return 0;
     if ((l->tag_16c = find_tag(l, "aBcd16b")) < 0) return fail(err, n, "the library does not know the layout aBcd16b", NULL);
+    if ((l->tag_8c = find_tag(l, "aBcd8b")) < 0) return fail(err, n, "the library does not know the layout aBcd8b", NULL);
     int s = l->engine_create(&l->engine, 1 /* cpu */, 0);
     if (s) return fail(err, n, "dnnl_engine_create failed", NULL);
     load_omp(l);

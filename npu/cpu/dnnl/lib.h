@@ -18,7 +18,7 @@ typedef struct gt_lib {
     int major, minor, patch;
     char hash[64];
     void *engine;
-    int tag_16c; // number of the format tag aBcd16b in this version
+    int tag_16c, tag_8c; // numbers of the format tags aBcd16b and aBcd8b in this version
 
     // the same in both versions
     int (*engine_create)(void **, int, size_t);

@@ -87,12 +87,18 @@ func (l *Lib) NHWC(t DType, dims []int64) (*MD, error) {
 // Any describes a tensor whose layout the primitive chooses.
 func (l *Lib) Any(t DType, dims []int64) (*MD, error) { return l.tagged(t, dims, 1) }
 
-// Blocked16 describes a 4-d tensor N C H W stored as N C/16 H W 16c; channels are padded with zeros.
-func (l *Lib) Blocked16(t DType, dims []int64) (*MD, error) {
+// Blocked describes a 4-d tensor N C H W stored as N C/block H W block, where block is 8 or 16; channels are padded with zeros.
+func (l *Lib) Blocked(t DType, dims []int64, block int) (*MD, error) {
 	if len(dims) != 4 {
-		return nil, fmt.Errorf("dnnl: nChw16c needs 4 dimensions, not %v", dims)
+		return nil, fmt.Errorf("dnnl: blocks of channels need 4 dimensions, not %v", dims)
 	}
-	return l.tagged(t, dims, l.c.tag_16c)
+	switch block {
+	case 16:
+		return l.tagged(t, dims, l.c.tag_16c)
+	case 8:
+		return l.tagged(t, dims, l.c.tag_8c)
+	}
+	return nil, fmt.Errorf("dnnl: blocks of %d channels", block)
 }
 
 // Named describes a tensor in the layout that Tag named, if the library knows a format tag for it.

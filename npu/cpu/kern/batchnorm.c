@@ -13,11 +13,8 @@ static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 bn_cut bn_cut_of(const kern_cmd *c) {
 	int64_t n = c->n[0], ch = c->n[1], hw = c->n[2];
 	bn_cut t = {.layout = (int)c->n[3], .c = ch, .m = n * hw};
-	switch (t.layout) {
-	case KERN_ROWS: t.groups = 1, t.width = ch, t.segments = 1, t.rows = n * hw; break;
-	case KERN_BLOCK16: t.groups = ch / 16, t.width = 16, t.segments = n, t.rows = hw; break;
-	default: t.groups = ch, t.width = 1, t.segments = n, t.rows = hw;
-	}
+	if (t.layout == KERN_ROWS) t.groups = 1, t.width = ch, t.segments = 1, t.rows = n * hw;
+	else t.groups = ch / t.layout, t.width = t.layout, t.segments = n, t.rows = hw;
 	// Pieces are small enough to be summed in float32, and large enough that their sums (8 bytes a channel) are small compared to the rows; there
 	// are 64 or more if possible, to keep that many threads busy.
 	int64_t least = t.width == 1 ? 1024 : 96, most = t.width == 1 ? 8192 : 512, pieces = 1;

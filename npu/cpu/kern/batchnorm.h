@@ -1,7 +1,7 @@
 // Batch normalisation: the part that does not depend on the instruction set.
 //
-// Note [items]: a tensor is cut into items, runs of consecutive rows of W adjacent channels: W is C where channels are innermost, 16 in the
-// blocked layout, 1 where each channel has separate planes. Items with the same channels form a group. How a tensor is cut depends on its shape
+// Note [items]: a tensor is cut into items, runs of consecutive rows of W adjacent channels: W is C where channels are innermost, the width of a block in
+// a blocked layout, 1 where each channel has separate planes. Items with the same channels form a group. How a tensor is cut depends on its shape
 // only; each item's sums are kept separate and merged in order, so results do not depend on the number of threads or on timing.
 #ifndef KERN_BATCHNORM_H
 #define KERN_BATCHNORM_H

@@ -43,24 +43,29 @@
 			UNROLL for (int b_ = 0; b_ < 4 * VL * (int)sizeof(EL); b_ += 64) __builtin_prefetch(a_ + b_);     \
 	} while (0)
 
-// Planes and blocks of 16 channels are runs of adjacent elements (SPAN), whose parameters and sums stay in registers: one set for each vector of a
-// row of 16 channels (the same for all vectors of a plane). SET is the set of vector u of R at element i.
+// Planes (w = 1) and blocks of w channels are runs of adjacent elements (SPAN), whose parameters and sums stay in registers: one set for each vector of 16
+// elements, in which the channels of a narrower block repeat. SET is the set of vector u of R at element i.
 #define SETS (16 / VL)
 #define SET(R, i, u) (VL == 16 ? 0 : (R) == 4 ? (u) % SETS : (int)((i) / VL % SETS))
-INLINE void FN(bn_sets)(V *set, const float *p, int planes) {
-	UNROLL for (int j = 0; j < SETS; j++) set[j] = planes ? ISA(splat)(*p) : ISA(ld_f32)(p + j * VL);
+INLINE void FN(bn_sets)(V *set, const float *p, int64_t w) {
+	float t[16];
+	for (int i = 0; i < 16; i++) t[i] = p[i & (w - 1)];
+	UNROLL for (int j = 0; j < SETS; j++) set[j] = ISA(ld_f32)(t + j * VL);
 }
 // Sums of the vectors u = 0…3 of SPAN, into w floats.
-INLINE void FN(bn_fold)(const V *s, float *sums, int planes) {
-	if (planes) {
+INLINE void FN(bn_fold)(const V *s, float *sums, int64_t w) {
+	if (w == 1) {
 		*sums = ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
 		return;
 	}
+	float all[16];
 	for (int j = 0; j < SETS; j++) {
 		V t = s[j];
 		for (int u = j + SETS; u < 4; u += SETS) t += s[u];
-		ISA(st_f32)(sums + j * VL, t);
+		ISA(st_f32)(all + j * VL, t);
 	}
+	memcpy(sums, all, (size_t)w * 4);
+	for (int64_t i = w; i < 16; i++) sums[i & (w - 1)] += all[i];
 }
 // The sum to which vector u of R adds: vectors of one set may share it.
 #define SLOT(R, i, u) ((R) == 4 ? (u) : SET(R, i, u))
@@ -110,14 +115,14 @@ static void FN(bn_stats_tile)(const EL *x, int64_t rows, int64_t ld, int64_t w, 
 #undef BODY
 }
 
-INLINE void FN(bn_stats_run)(const EL *x, int64_t rows, int64_t w, float *mean, float *m2, int planes) {
+INLINE void FN(bn_stats_run)(const EL *x, int64_t rows, int64_t w, float *mean, float *m2) {
 	float k[16] = {0}, sum[16], sq[16];
 	int64_t first = rows < 4 ? rows : 4, m = rows * w;
 	for (int64_t i = 0; i < first; i++)
 		for (int64_t j = 0; j < w; j++) k[j] += LD1(x + i * w + j);
 	for (int64_t j = 0; j < w; j++) k[j] /= (float)first;
 	V kk[SETS], s[4] = {0}, q[4] = {0};
-	FN(bn_sets)(kk, k, planes);
+	FN(bn_sets)(kk, k, w);
 #define BODY(R, N, i)                                                                   \
 	{                                                                                   \
 		int n = N;                                                                      \
@@ -128,8 +133,8 @@ INLINE void FN(bn_stats_run)(const EL *x, int64_t rows, int64_t w, float *mean, 
 	}
 	SPAN(m, BODY);
 #undef BODY
-	FN(bn_fold)(s, sum, planes);
-	FN(bn_fold)(q, sq, planes);
+	FN(bn_fold)(s, sum, w);
+	FN(bn_fold)(q, sq, w);
 	float inv = 1 / (float)rows;
 	for (int64_t j = 0; j < w; j++) {
 		float t = sum[j] * inv, v = sq[j] - sum[j] * t;
@@ -142,10 +147,8 @@ static void FN(bn_stats)(const bn_pass *p, int64_t g, int64_t i) {
 	int64_t rows, w = p->t.width;
 	const EL *x = (const EL *)p->cmd->p[0] + bn_item(&p->t, g, i, &rows);
 	float *s = bn_sums(&p->t, p->sums, g, i);
-	if (p->t.layout == KERN_PLANES)
-		FN(bn_stats_run)(x, rows, 1, s, s + 1, 1);
-	else if (p->t.layout == KERN_BLOCK16)
-		FN(bn_stats_run)(x, rows, 16, s, s + 16, 0);
+	if (p->t.layout != KERN_ROWS)
+		FN(bn_stats_run)(x, rows, w, s, s + w);
 	else
 		for (int64_t j = 0; j < w; j += TILE) FN(bn_stats_tile)(x + j, rows, w, w - j < TILE ? w - j : TILE, s + j, s + w + j);
 }
@@ -165,8 +168,8 @@ INLINE void FN(bn_norm_body)(const EL *x, const EL *res, EL *y, int64_t ld, V a,
 INLINE void FN(bn_norm_item)(const EL *x, const EL *res, EL *y, int64_t rows, int64_t w, const float *a, const float *b, int layout, int add, int relu) {
 	if (layout != KERN_ROWS) {
 		V aa[SETS], bb[SETS];
-		FN(bn_sets)(aa, a, layout == KERN_PLANES);
-		FN(bn_sets)(bb, b, layout == KERN_PLANES);
+		FN(bn_sets)(aa, a, w);
+		FN(bn_sets)(bb, b, w);
 #define BODY(R, n, i)                                                                                                                         \
 	UNROLL for (int u = 0; u < R; u++)                                                                                                        \
 		FN(bn_norm_body)(x + (i) + u * VL, res + (i) + u * VL, y + (i) + u * VL, 0, aa[SET(R, i, u)], bb[SET(R, i, u)], add, relu, 1, n)
@@ -251,10 +254,10 @@ INLINE void FN(bn_dots_tile)(const bn_place *p, int64_t rows, int64_t ld, int64_
 	memcpy(dots, q, (size_t)w * 4);
 }
 
-INLINE void FN(bn_dots_run)(const bn_place *p, int64_t m, int planes, float *sums, float *dots, int mask, int sum, int add) {
+INLINE void FN(bn_dots_run)(const bn_place *p, int64_t m, int64_t w, float *sums, float *dots, int mask, int sum, int add) {
 	V mm[SETS], s[4] = {0}, q[4] = {0}, aa[SETS] = {0}, bb[SETS] = {0};
-	FN(bn_sets)(mm, p->mean, planes);
-	if (mask == MASK_X) FN(bn_sets)(aa, p->ma, planes), FN(bn_sets)(bb, p->mb, planes);
+	FN(bn_sets)(mm, p->mean, w);
+	if (mask == MASK_X) FN(bn_sets)(aa, p->ma, w), FN(bn_sets)(bb, p->mb, w);
 #define BODY(R, n, i)                                                                                                                                  \
 	UNROLL for (int u = 0; u < R; u++) {                                                                                                               \
 		int k = SET(R, i, u), l = SLOT(R, i, u);                                                                                                       \
@@ -262,8 +265,8 @@ INLINE void FN(bn_dots_run)(const bn_place *p, int64_t m, int planes, float *sum
 	}
 	SPAN(m, BODY);
 #undef BODY
-	FN(bn_fold)(s, sums, planes);
-	FN(bn_fold)(q, dots, planes);
+	FN(bn_fold)(s, sums, w);
+	FN(bn_fold)(q, dots, w);
 }
 
 // The common cases are compiled separately (not in the baseline build); the others decide in the loop: a predicted branch is cheap compared to
@@ -283,8 +286,7 @@ static void FN(bn_dots)(const bn_pass *p, int64_t g, int64_t i) {
 	float *s = bn_sums(&p->t, p->sums, g, i);
 	int flags = p->cmd->flags;
 	if (p->t.layout != KERN_ROWS) {
-		int planes = p->t.layout == KERN_PLANES;
-#define CASE(mask, sum, add) FN(bn_dots_run)(&at, rows * w, planes, s, s + w, mask, sum, add)
+#define CASE(mask, sum, add) FN(bn_dots_run)(&at, rows * w, w, s, s + w, mask, sum, add)
 		switch (flags) {
 			COMMON(CASE)
 		default: CASE(bn_mask(flags), (flags & BN_SUM) != 0, (flags & BN_ADD) != 0);
@@ -318,10 +320,9 @@ INLINE void FN(bn_dx_body)(const bn_place *p, int64_t at, int64_t ld, V k, V b, 
 
 INLINE void FN(bn_dx_item)(const bn_place *p, int64_t rows, int64_t w, const float *k, const float *b, const float *a, int layout, int mask, int sum) {
 	if (layout != KERN_ROWS) {
-		int planes = layout == KERN_PLANES;
 		V kk[SETS], bb[SETS], aa[SETS], ma[SETS] = {0}, mb[SETS] = {0};
-		FN(bn_sets)(kk, k, planes), FN(bn_sets)(bb, b, planes), FN(bn_sets)(aa, a, planes);
-		if (mask == MASK_X) FN(bn_sets)(ma, p->ma, planes), FN(bn_sets)(mb, p->mb, planes);
+		FN(bn_sets)(kk, k, w), FN(bn_sets)(bb, b, w), FN(bn_sets)(aa, a, w);
+		if (mask == MASK_X) FN(bn_sets)(ma, p->ma, w), FN(bn_sets)(mb, p->mb, w);
 #define BODY(R, n, i)                                                                                                                         \
 	UNROLL for (int u = 0; u < R; u++) {                                                                                                      \
 		int l = SET(R, i, u);                                                                                                                 \

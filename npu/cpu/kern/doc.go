@@ -13,7 +13,7 @@
 // # Layouts and types
 //
 // Activations are F32 or BF16 (arithmetic is float32, rounding to nearest even), and have the same type throughout an op where kinds.go says "act". Layouts
-// of [N C H W]: Plain, [NHWC] (channels innermost) and [NChw16c] (blocks of 16 channels; C must be a multiple). Elementwise ops accept any of them if all
+// of [N C H W]: Plain, [NHWC] (channels innermost), [NChw16c] and [NChw8c] (blocks of channels; C must be a multiple). Elementwise ops accept any if all
 // arguments agree. Ops that move or broadcast elements accept Plain only, except concat, which accepts any common layout. oneDNN does conversions between
 // layouts, pooling windows, convolutions and matrix products, except a·bᵀ with at most eight rows in a, as in generation: those kernels read b once, at the
 // speed of memory.

@@ -30,7 +30,20 @@ const (
 	NHWC npu.Layout = "nhwc"
 	// NChw16c is N, C/16, H, W, 16 channels; C is a multiple of 16.
 	NChw16c npu.Layout = "nChw16c"
+	// NChw8c is N, C/8, H, W, 8 channels; C is a multiple of 8.
+	NChw8c npu.Layout = "nChw8c"
 )
+
+// Block is the number of channels in a block of the layout, or 0 if it has none.
+func Block(l npu.Layout) int {
+	switch l {
+	case NChw16c:
+		return 16
+	case NChw8c:
+		return 8
+	}
+	return 0
+}
 
 // Call is an op prepared for execution.
 type Call struct {
@@ -185,13 +198,14 @@ func order(x npu.Desc) (code int, hw int64, ok bool) {
 		return 0, 0, false
 	}
 	hw = npu.Shape(x.Shape[2:]).Elems()
+	block := Block(x.Layout)
 	switch {
 	case x.Layout == npu.Plain && hw == 1, x.Layout == NHWC && len(x.Shape) == 4:
 		return C.KERN_ROWS, hw, true
 	case x.Layout == npu.Plain:
 		return C.KERN_PLANES, hw, true
-	case x.Layout == NChw16c && len(x.Shape) == 4 && x.Shape[1]%16 == 0:
-		return C.KERN_BLOCK16, hw, true
+	case block > 0 && len(x.Shape) == 4 && x.Shape[1]%block == 0:
+		return block, hw, true
 	}
 	return 0, 0, false
 }

@@ -13,8 +13,9 @@ typedef int (*kern_fn)(kern_cmd *c, int nthreads);
 
 // Element types.
 enum { KERN_F32, KERN_BF16 };
-// Orders of a 4-d tensor in memory. ROWS is channels innermost ([N H W C], and plain [N C]).
-enum { KERN_PLANES, KERN_ROWS, KERN_BLOCK16 };
+// Orders of a 4-d tensor in memory, by how many channels of a pixel are adjacent: ROWS is all of them ([N H W C], and plain [N C]), PLANES is one, and any
+// other number is the width of a block, which divides 16.
+enum { KERN_ROWS, KERN_PLANES };
 // Instruction sets: one build of every kernel for each. AVX-512 without BF16 conversion uses V3: kernels limited by memory run equally fast.
 enum { KERN_BASE, KERN_V3, KERN_V4, KERN_ISAS };
 

@@ -143,5 +143,6 @@ func physical(x npu.Desc) (s npu.Shape, ok bool) {
 	if x.Layout == NHWC {
 		return npu.Shape{n, h, w, c}, true
 	}
-	return npu.Shape{n, c / 16, h, w, 16}, true
+	block := Block(x.Layout)
+	return npu.Shape{n, c / block, h, w, block}, true
 }

@@ -412,9 +412,10 @@ func TestMove(t *testing.T) {
 // TestRefused: what no kernel takes is left to others, not computed wrongly.
 func TestRefused(t *testing.T) {
 	f := npu.D(npu.F32, 2, 17, 3, 3)
-	odd, foreign := f.With(kern.NChw16c), f.With("w:1")
+	odd, odd8, foreign := f.With(kern.NChw16c), f.With(kern.NChw8c), f.With("w:1")
 	for _, op := range []npu.Op{
 		{Kind: npu.Relu, In: []npu.Desc{odd}, Out: []npu.Desc{odd}},
+		{Kind: npu.Relu, In: []npu.Desc{odd8}, Out: []npu.Desc{odd8}},
 		{Kind: npu.Relu, In: []npu.Desc{foreign}, Out: []npu.Desc{foreign}},
 		{Kind: npu.Relu, In: []npu.Desc{f.With(kern.NHWC)}, Out: []npu.Desc{f}},
 		{Kind: npu.Relu, In: []npu.Desc{npu.D(npu.F64, 3)}, Out: []npu.Desc{npu.D(npu.F64, 3)}},

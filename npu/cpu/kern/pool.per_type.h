@@ -3,13 +3,10 @@
 
 // where returns the position of channel ch of image i, and the stride within its plane.
 #define WHERE                                                                            \
-	int64_t groups = (c->n[1] + 15) / 16, hw = c->n[2], i = k / groups, c0 = k % groups * 16; \
-	int64_t w = c->n[1] - c0 < 16 ? c->n[1] - c0 : 16, base, step;                       \
-	switch (c->n[3]) {                                                                   \
-	case KERN_ROWS: base = i * hw * c->n[1] + c0, step = c->n[1]; break;                 \
-	case KERN_BLOCK16: base = (i * c->n[1] + c0) * hw, step = 16; break;                 \
-	default: base = (i * c->n[1] + c0) * hw, step = 1;                                   \
-	}
+	int64_t most = gap_width(c), groups = gap_groups(c), hw = c->n[2], i = k / groups, c0 = k % groups * most; \
+	int64_t w = c->n[1] - c0 < most ? c->n[1] - c0 : most, base, step;                                        \
+	if (c->n[3] == KERN_ROWS) base = i * hw * c->n[1] + c0, step = c->n[1];                                   \
+	else base = (i * c->n[1] + c0) * hw, step = c->n[3];
 
 static void FN(gap_range)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;

@@ -82,8 +82,8 @@ func relayout(d npu.Desc, src []byte, back bool) []byte {
 			for k := range hw {
 				plain := ((i*c+j)*hw + k) * size
 				at := ((i*hw+k)*c + j) * size
-				if d.Layout == kern.NChw16c {
-					at = (((i*(c/16)+j/16)*hw+k)*16 + j%16) * size
+				if b := kern.Block(d.Layout); b > 0 {
+					at = (((i*(c/b)+j/b)*hw+k)*b + j%b) * size
 				}
 				if back {
 					copy(dst[plain:plain+size], src[at:])
@@ -277,8 +277,10 @@ func (w twin) compare(t *testing.T, what string, d npu.Desc, got, want []byte) {
 // layouts that [N C H W] may have.
 func layouts(c int) []npu.Layout {
 	l := []npu.Layout{npu.Plain, kern.NHWC}
-	if c%16 == 0 {
-		l = append(l, kern.NChw16c)
+	for _, blocked := range []npu.Layout{kern.NChw16c, kern.NChw8c} {
+		if c%kern.Block(blocked) == 0 {
+			l = append(l, blocked)
+		}
 	}
 	return l
 }

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"math/bits"
 	"unsafe"
 
 	"github.com/gotrain/gotrain/npu"
@@ -222,8 +223,8 @@ func picture(d npu.Desc) ([]int64, error) {
 		return nil, fmt.Errorf("kern: no Winograd convolution of %s", d)
 	}
 	c, h, w := int64(d.Shape[1]), int64(d.Shape[2]), int64(d.Shape[3])
-	if d.Layout == NChw16c {
-		return []int64{h, w, c * hw, 16 * hw, 16 * w, 16}, nil
+	if b := int64(Block(d.Layout)); b > 0 {
+		return []int64{h, w, c * hw, b * hw, b * w, b, int64(bits.TrailingZeros64(uint64(b)))}, nil
 	}
-	return []int64{h, w, c * hw, 16, w * c, c}, nil
+	return []int64{h, w, c * hw, 16, w * c, c, 4}, nil // as if in blocks without anything between them
 }

@@ -4,9 +4,9 @@
 
 #include "kern.h"
 
-// A picture in memory, strides in elements: channel c of a pixel is at image, row and pixel plus c/16 blocks and c%16.
+// A picture in memory, strides in elements: channel c of a pixel is at image, row and pixel plus c >> shift blocks and what remains of c.
 typedef struct {
-	int64_t h, w, image, block, row, pixel;
+	int64_t h, w, image, block, row, pixel, shift;
 } wino_picture;
 
 // A matrix product with its memory: a command of the library.

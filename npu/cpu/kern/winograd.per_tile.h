@@ -26,13 +26,16 @@
 	} while (0)
 #define LD(p) LOAD(f32, p)
 #define ST(p, v) STORE(f32, p, v)
-// Channels c … end by vectors, then the rest.
-#define CHANNELS(end, ...)                                            \
+// Channels c … end by vectors of which at most so many lanes are adjacent in memory, then the rest.
+#define CHANNELS(most, end, ...)                                      \
 	do {                                                              \
-		int64_t c = 0;                                                \
-		for (; c + VL <= (end); c += VL) { const int n = VL; __VA_ARGS__; }  \
-		if (c < (end)) { const int n = (int)((end) - c); __VA_ARGS__; }      \
+		int64_t c = 0, adjacent = (most);                             \
+		for (; adjacent >= VL && c + VL <= (end); c += VL) { const int n = VL; __VA_ARGS__; }                                  \
+		for (int n_; c < (end); c += n_) { const int n = n_ = (int)((end) - c < adjacent ? (end) - c : adjacent); __VA_ARGS__; } \
 	} while (0)
+// The adjacent channels of a picture, and where a channel is.
+#define ADJACENT(p) ((int64_t)1 << (p).shift)
+#define AT(p, c) (((c) >> (p).shift) * (p).block + ((c) & (ADJACENT(p) - 1)))
 
 // from: the pixels of a tile. Where edge, pixel k is at p[k] and has the channels' offset masked by m[k].
 typedef struct {
@@ -69,10 +72,8 @@ NOINLINE void TILED(data)(const wino *g, const EL *x, ML *v, int64_t t0, int64_t
 		wino_at at = where(g, t);
 		TILED(from) from, *f = &from;
 		int edge = TILED(find)(f, &g->x, x + at.image * g->x.image, at.y - g->top, at.x - g->left, N);
-#define OFF (c / 16 * g->x.block + c % 16)
-		if (edge) CHANNELS(g->in, TILED(data1)(f, OFF, v + c, point, n, 1));
-		else CHANNELS(g->in, TILED(data1)(f, OFF, v + c, point, n, 0));
-#undef OFF
+		if (edge) CHANNELS(ADJACENT(g->x), g->in, TILED(data1)(f, AT(g->x, c), v + c, point, n, 1));
+		else CHANNELS(ADJACENT(g->x), g->in, TILED(data1)(f, AT(g->x, c), v + c, point, n, 0));
 	}
 }
 
@@ -92,14 +93,12 @@ NOINLINE void TILED(grad)(const wino *g, const EL *dy, ML *z, float *db, int64_t
 		wino_at at = where(g, t);
 		TILED(from) from, *f = &from;
 		int edge = TILED(find)(f, &g->y, dy + at.image * g->y.image, at.y, at.x, RES);
-#define OFF ((o0 + c) / 16 * g->y.block + (o0 + c) % 16)
 #define ONE(edge)                                                     \
-	V s = TILED(grad1)(f, OFF, z + c, point, n, edge);                \
+	V s = TILED(grad1)(f, AT(g->y, o0 + c), z + c, point, n, edge);                \
 	if (db) ST(db + o0 + c, LD(db + o0 + c) + s)
-		if (edge) CHANNELS(wide, ONE(1));
-		else CHANNELS(wide, ONE(0));
+		if (edge) CHANNELS(ADJACENT(g->y), wide, ONE(1));
+		else CHANNELS(ADJACENT(g->y), wide, ONE(0));
 #undef ONE
-#undef OFF
 	}
 }
 
@@ -122,9 +121,9 @@ NOINLINE void TILED(result)(const wino *g, const float *m, EL *y, const float *b
 #define ONE(edge)                                                                            \
 	V b = {0};                                                                               \
 	if (bias) b = LD(bias + o0 + c);                                                         \
-	TILED(result1)(m + c, point, b, (int)g->relu, to + (o0 + c) / 16 * g->y.block + (o0 + c) % 16, &g->y, rows, cols, n, edge)
-		if (rows < RES || cols < RES) CHANNELS(wide, ONE(1));
-		else CHANNELS(wide, ONE(0));
+	TILED(result1)(m + c, point, b, (int)g->relu, to + AT(g->y, o0 + c), &g->y, rows, cols, n, edge)
+		if (rows < RES || cols < RES) CHANNELS(ADJACENT(g->y), wide, ONE(1));
+		else CHANNELS(ADJACENT(g->y), wide, ONE(0));
 #undef ONE
 	}
 }
@@ -137,7 +136,7 @@ INLINE void TILED(weights1)(const V w[9], ML *u, int64_t point, int n, int flip)
 // weights transforms rows k0 … k1-1 of w [9][in][out], channels o0 …, into u [N·N][in][wide].
 NOINLINE void TILED(weights)(const wino *g, const EL *w, ML *u, int64_t k0, int64_t k1, int64_t o0, int64_t wide) {
 	for (int64_t k = k0; k < k1; k++)
-		CHANNELS(wide, {
+		CHANNELS(VL, wide, {
 			V a[9];
 			UNROLL for (int i = 0; i < 9; i++) a[i] = LOAD(E, w + (i * g->in + k) * g->out + o0 + c);
 			TILED(weights1)(a, u + k * wide + c, g->in * wide, n, 0);
@@ -148,7 +147,7 @@ NOINLINE void TILED(weights)(const wino *g, const EL *w, ML *u, int64_t k0, int6
 NOINLINE void TILED(flipped)(const wino *g, const EL *w, ML *u, int64_t k0, int64_t k1, int64_t o0, int64_t wide) {
 	for (int64_t k = k0; k < k1; k += VL) {
 		int deep = k1 - k < VL ? (int)(k1 - k) : VL;
-		CHANNELS(wide, {
+		CHANNELS(VL, wide, {
 			V a[VL][9];
 			for (int i = 0; i < 9; i++) {
 				V b[VL];
@@ -177,13 +176,15 @@ INLINE void TILED(dw1)(const float *d, int64_t point, int64_t parts, int64_t par
 // dw transforms rows k0 … k1-1 of the sum of parts' d [N·N][in][wide], part floats apart, into channels o0 … of w [9][in][out].
 NOINLINE void TILED(dw)(const wino *g, const float *d, int64_t parts, int64_t part, float *w, int64_t k0, int64_t k1, int64_t o0, int64_t wide) {
 	for (int64_t k = k0; k < k1; k++)
-		CHANNELS(wide, TILED(dw1)(d + k * wide + c, g->in * wide, parts, part, w + k * g->out + o0 + c, g->in * g->out, n));
+		CHANNELS(VL, wide, TILED(dw1)(d + k * wide + c, g->in * wide, parts, part, w + k * g->out + o0 + c, g->in * g->out, n));
 }
 
 #undef FIRST
 #undef SECOND
 #undef PIXEL
 #undef CHANNELS
+#undef ADJACENT
+#undef AT
 #undef LD
 #undef ST
 #undef LOAD
