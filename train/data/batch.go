@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/gotrain/gotrain/npu"
 )
 
 // Batch is one rank's share of a global batch. Its memory belongs to the loader and is reused after Release.
@@ -136,6 +138,10 @@ func (b *Batch) finish(fields []Field) {
 }
 
 func ignore(mem []byte, f Field) {
+	if f.DType == npu.F32 {
+		clear(mem)
+		return
+	}
 	if f.DType.Size() == 8 {
 		for i, v := 0, I64(mem); i < len(v); i++ {
 			v[i] = Ignore

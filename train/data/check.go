@@ -13,7 +13,7 @@ func Check(ctx context.Context, src Source, seed uint64) ([]BadSample, error) {
 	if src.Len() == 0 {
 		return nil, nil
 	}
-	l, err := NewLoader(src, Options{Batch: min(16, src.Len()), Seed: seed, Tail: Short, Epochs: 1, Workers: runtime.GOMAXPROCS(0), Nice: -1, SkipBad: src.Len()})
+	l, err := NewLoader(src, Options{Batch: 16, Seed: seed, Tail: Short, Epochs: 1, Workers: runtime.GOMAXPROCS(0), Nice: -1, SkipBad: src.Len()})
 	if err != nil {
 		return nil, err
 	}

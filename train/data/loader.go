@@ -21,6 +21,9 @@ type Options struct {
 	Tail    Tail
 	Epochs  int   // Next returns io.EOF after that many epochs; 0 means never
 	From    State // where to begin
+	Repeat  int   // how often each sample comes in a row of an epoch (Sampler.Repeat); 0 means 1
+	// Groups balances the classes (Sampler.Groups); nil: every sample once an epoch.
+	Groups *Groups
 
 	// Workers is the number of goroutines that load samples. 0: one for every four of GOMAXPROCS, from 1 to 8.
 	Workers int
@@ -55,6 +58,7 @@ type Stats struct {
 type Loader struct {
 	src    Source
 	fields []Field
+	paired Paired // nil: samples are not mixed
 	opt    Options
 	smp    Sampler
 	at     State // of the batch that Next returns next
@@ -90,7 +94,8 @@ func NewLoader(src Source, o Options) (*Loader, error) {
 		o.Nice = 10
 	}
 	l := &Loader{src: src, fields: src.Fields(), opt: o, smp: Sampler{Len: src.Len(), Seed: o.Seed, Shuffle: o.Shuffle,
-		Rank: o.Rank, World: o.World, Batch: o.Batch, Tail: o.Tail}}
+		Rank: o.Rank, World: o.World, Batch: o.Batch, Tail: o.Tail, Repeat: o.Repeat, Groups: o.Groups}}
+	l.paired, l.smp.Pairs = src.(Paired)
 	l.bad = badList{source: src.Name(), limit: o.SkipBad, told: o.OnSkip}
 	if err := l.smp.Check(); err != nil {
 		return nil, fmt.Errorf("source %s: %w", src.Name(), err)

@@ -19,8 +19,13 @@ const feistelRounds = 8
 
 // newPermutation keys the bijection. The unshuffled order is a nil pointer.
 func newPermutation(n int, seed uint64, epoch int) *permutation {
+	p := makePermutation(n, seed, epoch)
+	return &p
+}
+
+func makePermutation(n int, seed uint64, epoch int) permutation {
 	width := max(2, uint(bits.Len64(uint64(max(n, 1)-1))))
-	p := &permutation{n: uint64(n), loBits: (width + 1) / 2, half: width / 2}
+	p := permutation{n: uint64(n), loBits: (width + 1) / 2, half: width / 2}
 	p.loMask, p.hiMask = 1<<p.loBits-1, 1<<p.half-1
 	r := Rand{mix64(mix64(seed^0x5eed0fa11ba7c4e5) ^ uint64(epoch)*0xd1342543de82ef95 + golden)}
 	for i := range p.keys {

@@ -45,6 +45,9 @@ func (l *Loader) startPipeline(from State) *pipeline {
 // plan hands out rows, batch after batch, as batches become free.
 func (l *Loader) plan(ctx context.Context, at State, queue chan<- *Batch, work chan<- chunk) {
 	size := max(1, l.opt.Batch/(4*l.opt.Workers))
+	if l.smp.Pairs {
+		size += size % 2 // a pair is loaded by one worker
+	}
 	order, epoch := Order{}, -1
 	for l.opt.Epochs == 0 || at.Epoch < l.opt.Epochs {
 		var b *Batch
@@ -107,6 +110,9 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 			c.b.fail(row, err)
 			break
 		}
+		if w.smp.Pairs && row%2 == 1 {
+			w.pair(c.b, row-1)
+		}
 	}
 	spent := int64(time.Since(begin))
 	c.b.load.Add(spent)
@@ -120,12 +126,13 @@ func (w *worker) fill(ctx context.Context, c chunk) {
 // row loads one row, or a replacement if the policy allows it.
 func (w *worker) row(ctx context.Context, b *Batch, row int) error {
 	index := b.Indices[row]
-	pos := int(b.At.Consumed) + row*w.smp.World + w.smp.Rank
+	pos := int(w.smp.Position(b.At, row))
+	_, again := b.order.Draw(pos % w.smp.Len)
 	for try := 0; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := w.load(ctx, b, row, index)
+		err := w.load(ctx, b, row, index, again)
 		if err == nil {
 			b.Indices[row] = index
 			return nil
@@ -148,7 +155,8 @@ func (w *worker) row(ctx context.Context, b *Batch, row int) error {
 }
 
 // load reads one sample. A panic in a source (a bug, or a file that crashes a decoder) becomes an error that names the sample.
-func (w *worker) load(ctx context.Context, b *Batch, row, index int) (err error) {
+// again is how often the sample came before in the epoch.
+func (w *worker) load(ctx context.Context, b *Batch, row, index, again int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -157,6 +165,19 @@ func (w *worker) load(ctx context.Context, b *Batch, row, index int) (err error)
 			err = fmt.Errorf("data: sample %d of %s: %w", index, w.src.Name(), err)
 		}
 	}()
-	w.rand = SampleRand(w.smp.Seed, b.At.Epoch, index)
+	w.rand = SampleRand(w.smp.Seed, b.At.Epoch, index+again*w.smp.Len)
 	return w.src.Load(ctx, &w.rand, index, b.rows[row])
+}
+
+// pairSeed sets the random streams of pairs apart from those of samples.
+const pairSeed = 0x6d69785f70616972
+
+// pair mixes a row with the next.
+func (w *worker) pair(b *Batch, row int) {
+	if b.Indices[row] < 0 || b.Indices[row+1] < 0 {
+		return // skipped
+	}
+	_, again := b.order.Draw(int(w.smp.Position(b.At, row)) % w.smp.Len)
+	w.rand = SampleRand(w.smp.Seed^pairSeed, b.At.Epoch, b.Indices[row]+again*w.smp.Len)
+	w.paired.Pair(&w.rand, b.rows[row], b.rows[row+1])
 }

@@ -59,6 +59,15 @@ type Sampler struct {
 	World   int
 	Batch   int // rows per batch on one rank (micro-batch)
 	Tail    Tail
+	// Pairs hands out rows in pairs: the positions p and p+1, p+2 and p+3 … of a global batch that starts at p become neighbouring rows (0 and 1, 2 and 3 …)
+	// of one rank, whatever the number of ranks. For sources that mix samples (Paired). Batch must then be even.
+	Pairs bool
+	// Repeat gives every sample of an order several times, with different random streams, a few positions apart (repeated augmentation: Hoffer et al., arXiv
+	// 1901.09335; Berman et al., arXiv 1902.05509). An epoch keeps its length, so it holds a Repeat-th of the samples. 0 means 1.
+	Repeat int
+	// Groups divides the samples into classes: balanced sampling. Each class then has equally many positions in an epoch of the same length; samples of small
+	// classes come several times, with different random streams. nil: every sample once.
+	Groups *Groups
 }
 
 // Check reports what is wrong with the fields.
@@ -70,6 +79,12 @@ func (s Sampler) Check() error {
 		return fmt.Errorf("data: batch size is %d, must be at least 1", s.Batch)
 	case s.Len < 1:
 		return fmt.Errorf("data: the source has no samples")
+	case s.Pairs && s.Batch%2 != 0:
+		return fmt.Errorf("data: samples are mixed in pairs, so the batch of a rank must be even, got %d", s.Batch)
+	case s.Repeat < 0 || s.Repeat > maxRepeat:
+		return fmt.Errorf("data: samples are repeated %d times\nhint: use 1 to %d", s.Repeat, maxRepeat)
+	case s.Groups != nil && s.Groups.n != s.Len:
+		return fmt.Errorf("data: %d samples are divided into classes, but the source has %d", s.Groups.n, s.Len)
 	case s.Tail < Drop || s.Tail > Short:
 		return fmt.Errorf("data: unknown tail mode %v", s.Tail)
 	case s.Tail == Drop && int64(s.Len) < s.global():
@@ -138,25 +153,11 @@ func (s Sampler) CheckState(at State) error {
 	return nil
 }
 
-// Order is the order of one epoch: position → sample, in constant time and without a table.
-type Order struct{ p *permutation }
-
-// Order returns the order of an epoch.
-func (s Sampler) Order(epoch int) Order {
-	if !s.Shuffle {
-		return Order{}
-	}
-	return Order{newPermutation(s.Len, s.Seed, epoch)}
-}
-
-// At returns the sample at a position of the order, 0 ≤ pos < Len.
-func (o Order) At(pos int) int { return o.p.at(pos) }
-
 // Rows writes the samples of this rank's batch at a state into idx (length Batch) and returns how many count: these come
 // first. With Pad the rest are samples of weight 0; with Short the rest are -1.
 func (s Sampler) Rows(at State, o Order, idx []int) (valid int) {
 	for j := range idx[:s.Batch] {
-		pos := at.Consumed + int64(j)*int64(s.World) + int64(s.Rank)
+		pos := s.Position(at, j)
 		switch {
 		case pos < int64(s.Len):
 			idx[j] = o.At(int(pos))
@@ -168,4 +169,14 @@ func (s Sampler) Rows(at State, o Order, idx []int) (valid int) {
 		}
 	}
 	return valid
+}
+
+// Position is the place in the order of row j of this rank's batch at a state. It may lie beyond the end.
+func (s Sampler) Position(at State, j int) int64 {
+	unit := int64(1)
+	if s.Pairs {
+		unit = 2
+	}
+	u, k := int64(j)/unit, int64(j)%unit
+	return at.Consumed + (u*int64(s.World)+int64(s.Rank))*unit + k
 }

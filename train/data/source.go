@@ -17,8 +17,8 @@ type Field struct {
 	Name  string
 	Shape []int // of one sample; empty for a scalar such as a label
 	DType npu.DType
-	// Target marks a field that holds what the model learns to predict (I32 or I64). In rows that do not count the loader sets
-	// all its elements to Ignore.
+	// Target marks a field that holds what the model learns to predict: labels (I32 or I64), or probabilities of classes (F32). In rows that do not count the
+	// loader sets labels to Ignore and probabilities to 0.
 	Target bool
 }
 
@@ -60,6 +60,13 @@ type Source interface {
 // inputs in the same way; for pictures it is an images.Preparation in JSON.
 type Preparing interface{ Preparation() json.RawMessage }
 
+// Paired is a source that mixes samples in pairs. The loader brings the same samples together however a global batch is divided among ranks and workers.
+type Paired interface {
+	Source
+	// Pair changes two loaded samples. All randomness comes from r, which depends on the seed, the epoch and the first sample.
+	Pair(r *Rand, a, b [][]byte)
+}
+
 // checkFields rejects fields that the loader cannot hold.
 func checkFields(s Source) error {
 	fields := s.Fields()
@@ -75,8 +82,8 @@ func checkFields(s Source) error {
 		if f.DType.Size() == 0 || f.Elems() <= 0 {
 			return fmt.Errorf("data: source %s: field %s has no size", s.Name(), f)
 		}
-		if f.Target && f.DType != npu.I32 && f.DType != npu.I64 {
-			return fmt.Errorf("data: source %s: target field %s must be i32 or i64", s.Name(), f)
+		if f.Target && f.DType != npu.I32 && f.DType != npu.I64 && f.DType != npu.F32 {
+			return fmt.Errorf("data: source %s: target field %s must be i32, i64 or f32", s.Name(), f)
 		}
 	}
 	return nil

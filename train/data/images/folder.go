@@ -2,7 +2,6 @@ package images
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -11,47 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/gotrain/gotrain/npu"
-	"github.com/gotrain/gotrain/train/data"
 )
-
-// FolderOptions say how pictures of a Folder become samples.
-type FolderOptions struct {
-	Transform Transform // required
-	Norm      Norm      // zero: values from 0 to 1
-	// Classes fixes the labels: the names of the sub-folders by label, usually those of the training set when this is the
-	// validation set. Nil: the sub-folders in alphabetical order, as torchvision numbers them.
-	Classes []string
-	// Listing is what Folder.Listing returned where the same folder was read, by another rank for example. nil: read the folder.
-	Listing []byte
-	// Decoder chooses the JPEG decoder; empty is Auto.
-	Decoder Backend
-	// MaxPixels rejects larger pictures; 0 is DefaultMaxPixels.
-	MaxPixels int
-	// Orient applies the EXIF orientation. torchvision's ImageFolder does not, and neither does the default here.
-	Orient bool
-	// Turned is called for the first picture whose orientation is not applied because Orient is false. It may be nil.
-	Turned func(path string)
-	// Warn is called for files that are damaged but readable, possibly concurrently. Nil ignores them, as Pillow does.
-	Warn func(path, message string)
-}
 
 // Folder is a data.Source of pictures laid out as ROOT/CLASS/FILE. Fields: image f32[3 H W], label i32.
 type Folder struct {
-	root    string
-	classes []string
-	files   []file
-	opt     FolderOptions
-	fields  []data.Field
-	planes  []*levels
-	pool    pool[scratch]
-	backend Backend
-	turned  sync.Once // guards the call of Turned
-	took    [3]atomic.Int64
+	encoded
+	root     string
+	classes  []string
+	pictures []file
 }
 
 type file struct {
@@ -65,22 +31,10 @@ type file struct {
 // It rejects, with the place: a root without class folders or with pictures next to them, an empty class, a folder in a class (often root is one level too
 // high), a class that Classes lacks, and picture formats that cannot be read (they would silently be missing from the training).
 func NewFolder(root string, o FolderOptions) (*Folder, error) {
-	if o.Transform == nil {
-		return nil, errors.New("images: a folder needs a transform, which resizes its pictures to one size")
-	}
-	if err := errors.Join(o.Transform.Check(), o.Norm.Check()); err != nil {
+	f := &Folder{root: root}
+	if err := f.open(o, folderFiles{f}); err != nil {
 		return nil, err
 	}
-	first, err := NewDecoder(o.Decoder)
-	if err != nil {
-		return nil, err
-	}
-	f := &Folder{root: root, opt: o, backend: first.Backend()}
-	w, h := o.Transform.Size()
-	f.fields = imageFields(3, h, w)
-	f.planes = planes(o.Norm, 3)
-	first.MaxPixels = o.MaxPixels
-	f.pool.put(&scratch{dec: first})
 	read := f.list
 	if o.Listing != nil {
 		read = f.listed
@@ -89,10 +43,6 @@ func NewFolder(root string, o FolderOptions) (*Folder, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-func imageFields(c, h, w int) []data.Field {
-	return []data.Field{{Name: "image", Shape: []int{c, h, w}, DType: npu.F32}, {Name: "label", DType: npu.I32, Target: true}}
 }
 
 // list reads the directories.
@@ -138,7 +88,7 @@ func (f *Folder) list() error {
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	slices.SortStableFunc(f.files, func(a, b file) int { return cmp.Compare(a.label, b.label) })
+	slices.SortStableFunc(f.pictures, func(a, b file) int { return cmp.Compare(a.label, b.label) })
 	return nil
 }
 
@@ -151,11 +101,11 @@ func (f *Folder) listClass(class string, label int32) error {
 	if len(subs) > 0 {
 		return fmt.Errorf("images: class folder %s contains a folder, %q\nhint: class folders must hold only files; did you mean %s as the root?", dir, subs[0], dir)
 	}
-	count := len(f.files)
+	count := len(f.pictures)
 	for _, n := range names {
-		f.files = append(f.files, file{n, label})
+		f.pictures = append(f.pictures, file{n, label})
 	}
-	if len(f.files) == count {
+	if len(f.pictures) == count {
 		return fmt.Errorf("images: class folder %s has no pictures (.jpg, .jpeg, .png, .gif)\nhint: add pictures or remove it", dir)
 	}
 	return nil
@@ -210,66 +160,29 @@ func shorten(names []string) string {
 // Name is "folder ROOT".
 func (f *Folder) Name() string { return "folder " + f.root }
 
-// Len is the number of pictures.
-func (f *Folder) Len() int { return len(f.files) }
-
 // Classes are the folder names by label.
 func (f *Folder) Classes() []string { return f.classes }
 
 // Empty lists the classes without pictures, in the order of labels.
-func (f *Folder) Empty() []string {
-	has := make([]bool, len(f.classes))
-	for _, x := range f.files {
-		has[x.label] = true
-	}
-	var out []string
-	for label, name := range f.classes {
-		if !has[label] {
-			out = append(out, name)
-		}
-	}
-	return out
+func (f *Folder) Empty() []string { return empty(f, f.classes) }
+
+// folderFiles are the pictures of a folder.
+type folderFiles struct{ *Folder }
+
+func (f folderFiles) count() int        { return len(f.pictures) }
+func (f folderFiles) label(i int) int32 { return f.pictures[i].label }
+
+func (f folderFiles) path(i int) string {
+	return filepath.Join(f.root, f.classes[f.pictures[i].label], f.pictures[i].name)
 }
 
-// Fields are image and label.
-func (f *Folder) Fields() []data.Field { return f.fields }
-
-// Backend says which decoder is used for JPEGs that package baseline refuses: "turbo" or "go".
-func (f *Folder) Backend() Backend { return f.backend }
-
-// Decoders says in words what decodes JPEGs.
-func (f *Folder) Decoders() string {
-	switch {
-	case f.opt.Decoder == Go:
-		return "Go"
-	case f.backend == Turbo:
-		return "gotrain, unusual ones by libjpeg-turbo"
-	}
-	return "gotrain, unusual ones by Go"
-}
-
-// Stages are reading a file, decoding what is needed of it, and resizing with all that follows.
-func (f *Folder) Stages() []data.Stage {
-	s := []data.Stage{{Name: "read"}, {Name: "decode"}, {Name: "resize and convert"}}
-	for i := range s {
-		s[i].Took = time.Duration(f.took[i].Load())
-	}
-	return s
-}
-
-// Path is the file of sample i.
-func (f *Folder) Path(i int) string {
-	return filepath.Join(f.root, f.classes[f.files[i].label], f.files[i].name)
-}
-
-// Label is the label of sample i, known without loading it.
-func (f *Folder) Label(i int) int { return int(f.files[i].label) }
+func (f folderFiles) read(i int, buf []byte) ([]byte, error) { return readFile(f.path(i), buf) }
 
 // Fingerprint hashes all names and the sizes of up to 4096 files, evenly chosen.
 func (f *Folder) Fingerprint() (string, error) {
 	h := fnv.New64a()
-	step := max(1, len(f.files)/4096)
-	for i, x := range f.files {
+	step := max(1, len(f.pictures)/4096)
+	for i, x := range f.pictures {
 		size := int64(-1)
 		if i%step == 0 {
 			st, err := os.Stat(f.Path(i))
@@ -282,10 +195,4 @@ func (f *Folder) Fingerprint() (string, error) {
 	}
 	fmt.Fprintln(h, f.classes)
 	return fmt.Sprintf("%016x", h.Sum64()), nil
-}
-
-// Preparation says how a picture becomes a sample where nothing is augmented, for predictions: see data.Preparing.
-func (f *Folder) Preparation() json.RawMessage {
-	w, h := f.opt.Transform.Size()
-	return preparationOf(f.opt.Transform, 3, h, w, f.opt.Norm, f.opt.Orient)
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/images/augment"
 
 	"github.com/gotrain/gotrain/train/foreign"
 )
@@ -106,10 +107,11 @@ func readUpTo(r io.Reader, limit int64) ([]byte, error) {
 
 // IDXOptions configures how the pictures of IDX files become samples.
 type IDXOptions struct {
-	Transform Transform // nil: as stored
-	Norm      Norm      // Mean and Std of channel 0 count for grey; zero: values from 0 to 1
-	Channels  int       // 0 or 1: one plane; 3: the grey plane three times, for networks that expect colour
-	Classes   []string  // nil: "0", "1", … up to the largest label
+	Transform Transform        // nil: as stored
+	Augment   augment.Pipeline // changes the pixels after the transform
+	Norm      Norm             // Mean and Std of channel 0 count for grey; zero: values from 0 to 1
+	Channels  int              // 0 or 1: one plane; 3: the grey plane three times, for networks that expect colour
+	Classes   []string         // nil: "0", "1", … up to the largest label
 }
 
 // IDX is a data.Source of grey pictures held in memory, such as MNIST and Fashion-MNIST. Fields: image f32[Channels H W], label i32.
@@ -167,7 +169,7 @@ func NewIDX(imagesFile, labelsFile string, o IDXOptions) (*IDX, error) {
 	if o.Channels == 0 {
 		o.Channels = 1
 	}
-	if s.planar, err = newPlanar(1, pics.Dims[1], pics.Dims[2], o.Channels, o.Transform, o.Norm); err != nil {
+	if s.planar, err = newPlanar(1, pics.Dims[1], pics.Dims[2], o.Channels, o.Transform, o.Augment, o.Norm); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -16,8 +16,8 @@ func (f *Folder) Listing() []byte {
 	for _, c := range f.classes {
 		b = text(b, c)
 	}
-	b = binary.AppendUvarint(b, uint64(len(f.files)))
-	for _, x := range f.files {
+	b = binary.AppendUvarint(b, uint64(len(f.pictures)))
+	for _, x := range f.pictures {
 		b = text(binary.AppendUvarint(b, uint64(x.label)), x.name)
 	}
 	return b
@@ -29,11 +29,11 @@ func (f *Folder) listed() error {
 	for range r.count() {
 		f.classes = append(f.classes, r.name())
 	}
-	files := r.count()
-	f.files = make([]file, 0, files)
-	for range files {
+	n := r.count()
+	f.pictures = make([]file, 0, n)
+	for range n {
 		x := file{label: int32(r.number(uint64(len(f.classes)))), name: r.name()}
-		f.files = append(f.files, x)
+		f.pictures = append(f.pictures, x)
 	}
 	switch {
 	case r.err != nil || len(r.rest) > 0:

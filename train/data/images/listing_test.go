@@ -36,8 +36,8 @@ func TestListing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(g.classes, f.classes) || !slices.Equal(g.files, f.files) || g.Path(2) != filepath.Join(f.root, "dog", "a b.jpeg") {
-		t.Errorf("listed %v %v, read %v %v", g.classes, g.files, f.classes, f.files)
+	if !slices.Equal(g.classes, f.classes) || !slices.Equal(g.pictures, f.pictures) || g.Path(2) != filepath.Join(f.root, "dog", "a b.jpeg") {
+		t.Errorf("listed %v %v, read %v %v", g.classes, g.pictures, f.classes, f.pictures)
 	}
 	a, err := f.Fingerprint()
 	if b, err2 := g.Fingerprint(); err != nil || err2 != nil || a != b {

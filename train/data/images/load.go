@@ -1,14 +1,13 @@
 package images
 
 import (
-	"context"
-	"encoding/binary"
 	"fmt"
 	"image"
 	"io"
 	"time"
 
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/images/augment"
 	"github.com/gotrain/gotrain/train/data/images/turbojpeg"
 	"github.com/gotrain/gotrain/train/foreign"
 )
@@ -20,48 +19,29 @@ type scratch struct {
 	pic  Picture
 	seen Picture // pic, turned
 	canvas
+	spare augment.Scratch
 }
 
 // keepBytes is the largest buffer kept from one picture to the next.
 const keepBytes = 64 << 20
 
-// Load decodes picture i, transforms and normalises it. Errors name the file.
-func (f *Folder) Load(_ context.Context, r *data.Rand, i int, dst [][]byte) error {
-	s := f.pool.get()
-	if s == nil {
-		dec, err := NewDecoder(f.opt.Decoder)
-		if err != nil {
-			return err
-		}
-		dec.MaxPixels = f.opt.MaxPixels
-		s = &scratch{dec: dec}
-	}
-	defer f.pool.put(s)
-	path := f.Path(i)
-	if err := s.load(path, r, f, data.F32(dst[0])); err != nil {
-		return err
-	}
-	binary.NativeEndian.PutUint32(dst[1], uint32(f.files[i].label))
-	return nil
-}
-
 // load reads, decodes and renders one file.
-func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) error {
+func (s *scratch) load(i int, r *data.Rand, f *encoded, dst []float32) (err error) {
 	begin := time.Now()
 	stage := func(i int) {
 		now := time.Now()
 		f.took[i].Add(int64(now.Sub(begin)))
 		begin = now
 	}
-	if err := s.read(path); err != nil {
+	if s.data, err = f.read(i, s.data[:0]); err != nil {
 		return err
 	}
 	stage(0)
 	info, err := s.dec.Header(s.data)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return named(f.path(i), err)
 	}
-	turn := f.orientation(path, info.Format, s.data)
+	turn := f.orientation(i, info.Format, s.data)
 	width, height := info.W, info.H
 	if swaps(turn) {
 		width, height = height, width
@@ -75,18 +55,25 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 	}
 	warning, err := s.dec.decode(s.data, info, denom, region, &s.pic)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return named(f.path(i), err)
 	}
 	if warning != "" && f.opt.Warn != nil {
-		f.opt.Warn(path, warning)
+		f.opt.Warn(f.path(i), warning)
 	}
 	if turn != upright {
 		s.pic.turn(turn, &s.seen)
 		s.pic, s.seen = s.seen, s.pic
 	}
 	stage(1)
-	s.draw(&s.pic, denom, view, w, h, f.planes, dst)
-	stage(2)
+	if f.opt.Augment.Empty() {
+		s.draw(&s.pic, denom, view, w, h, f.planes, dst)
+		stage(2)
+	} else {
+		s.drawBytes(&s.pic, denom, view, w, h)
+		stage(2)
+		s.augmented(r, f, dst)
+		stage(3)
+	}
 	if cap(s.pic.Pix) > keepBytes {
 		s.pic = Picture{}
 	}
@@ -100,37 +87,34 @@ func (s *scratch) load(path string, r *data.Rand, f *Folder, dst []float32) erro
 	return nil
 }
 
-// orientation is the orientation to apply: upright unless Orient is set.
-func (f *Folder) orientation(path string, format Format, raw []byte) int {
-	if !f.opt.Orient && f.opt.Turned == nil {
-		return upright
-	}
-	o := orientation(format, raw)
-	if o != upright && !f.opt.Orient {
-		f.turned.Do(func() { f.opt.Turned(path) })
-		return upright
-	}
-	return o
+// augmented changes the pixels that were drawn, and writes them as planes.
+func (s *scratch) augmented(r *data.Rand, f *encoded, dst []float32) {
+	w, h := s.drawn.W, s.drawn.H
+	f.opt.Augment.Pixels(r, &s.drawn, &s.spare)
+	emitAll(&s.drawn, f.planes, dst)
+	f.opt.Augment.Values(r, dst, len(f.planes), h, w)
 }
 
-// read reads a whole file into reused memory.
-func (s *scratch) read(path string) error {
+// readFile appends a whole file to an empty buffer.
+func readFile(path string, buf []byte) ([]byte, error) {
 	f, err := foreign.Open(path)
 	if err != nil {
-		return err
+		return buf, err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return err
+		return buf, err
 	}
-	const limit = 1 << 30
-	if st.Size() > limit {
-		return fmt.Errorf("%s has %d bytes, too large for a picture", path, st.Size())
+	if st.Size() > maxFile {
+		return buf, fmt.Errorf("%s has %d bytes, too large for a picture", path, st.Size())
 	}
-	s.data = sized(s.data, int(st.Size()))
-	if n, err := io.ReadFull(f, s.data); err != nil {
-		return fmt.Errorf("reading %s: byte %d of %d: %w", path, n, st.Size(), err)
+	buf = sized(buf, int(st.Size()))
+	if n, err := io.ReadFull(f, buf); err != nil {
+		return buf, fmt.Errorf("reading %s: byte %d of %d: %w", path, n, st.Size(), err)
 	}
-	return nil
+	return buf, nil
 }
+
+// maxFile is more than any picture takes.
+const maxFile = 1 << 30

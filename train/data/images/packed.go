@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/images/augment"
 
 	"github.com/gotrain/gotrain/train/foreign"
 )
@@ -95,7 +96,8 @@ func headerName(pattern string) string {
 
 // PackedOptions configures how packed pictures become samples.
 type PackedOptions struct {
-	Transform Transform // nil: as they are
+	Transform Transform        // nil: as they are
+	Augment   augment.Pipeline // changes the pixels after the transform
 	Norm      Norm
 	// Layout is required if there is no header. If there is one, non-zero fields must agree with it.
 	Layout Layout
@@ -153,7 +155,7 @@ func OpenPacked(pattern string, o PackedOptions) (_ *Packed, err error) {
 		return nil, err
 	}
 	p.classes = p.layout.Classes
-	if p.planar, err = newPlanar(p.layout.Channels, p.layout.Height, p.layout.Width, p.layout.Channels, o.Transform, o.Norm); err != nil {
+	if p.planar, err = newPlanar(p.layout.Channels, p.layout.Height, p.layout.Width, p.layout.Channels, o.Transform, o.Augment, o.Norm); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -125,8 +125,8 @@ func (p *Preparer) with(dst []float32, f func(*scratch) error) error {
 
 // File prepares the picture in a file. An error names the file.
 func (p *Preparer) File(dst []float32, path string) error {
-	return p.with(dst, func(s *scratch) error {
-		if err := s.read(path); err != nil {
+	return p.with(dst, func(s *scratch) (err error) {
+		if s.data, err = readFile(path, s.data[:0]); err != nil {
 			return err
 		}
 		if err := p.encoded(s, s.data, dst); err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"image"
 	"math"
+
+	"github.com/gotrain/gotrain/train/data/images/augment"
 )
 
 // View describes which part of a picture becomes the output: the region (X, Y, W, H), in pixels of the full picture and possibly fractional,
@@ -87,6 +89,7 @@ type canvas struct {
 	grey     Picture
 	line     []byte
 	packed   []int16 // weights as vector instructions want them
+	drawn    augment.Pixels
 }
 
 // render draws a view of src, which is the full picture shrunk by denom, into dst: len(lut) planes of outW × outH floats. A grey picture
@@ -117,12 +120,43 @@ func (c *canvas) plan(w, h, denom int, v View, outW, outH int) image.Rectangle {
 // draw draws the view that was planned. src has the region that plan returned, or more.
 func (c *canvas) draw(src *Picture, denom int, v View, outW, outH int, lut []*levels, dst []float32) {
 	if denom == 1 && v.copies() {
-		c.copyView(src, v, outW, outH, lut, dst)
+		c.copied(src, v, outW, outH, func(y int, line []byte) { emit(line, src.C, y, outW, outH, v.Flip, lut, dst) })
 		return
 	}
 	if c.drawFast(src, v, outW, outH, lut, dst) {
 		return
 	}
+	c.resized(src, outW, outH, func(y int, line []byte) { emit(line, src.C, y, outW, outH, v.Flip, lut, dst) })
+}
+
+// drawBytes draws the view that was planned into c.drawn.
+func (c *canvas) drawBytes(src *Picture, denom int, v View, outW, outH int) {
+	c.drawn.Reset(outW, outH, src.C)
+	put := func(y int, line []byte) {
+		row := c.drawn.Row(y)
+		if copy(row, line); v.Flip {
+			mirror(row, src.C)
+		}
+	}
+	switch {
+	case denom == 1 && v.copies():
+		c.copied(src, v, outW, outH, put)
+	case !c.drawFastBytes(src, v, outW, outH):
+		c.resized(src, outW, outH, put)
+	}
+}
+
+// mirror turns a row of pixels around.
+func mirror(row []byte, channels int) {
+	for a, b := 0, len(row)-channels; a < b; a, b = a+channels, b-channels {
+		for k := range channels {
+			row[a+k], row[b+k] = row[b+k], row[a+k]
+		}
+	}
+}
+
+// resized makes the rows of the view that was planned, not mirrored.
+func (c *canvas) resized(src *Picture, outW, outH int, row func(y int, line []byte)) {
 	first := c.ver.from[0]
 	last := c.ver.from[outH-1] + c.ver.taps
 	stride := outW * src.C
@@ -138,7 +172,7 @@ func (c *canvas) draw(src *Picture, denom int, v View, outW, outH int, lut []*le
 	c.line = sized(c.line, stride)
 	for y := range outH {
 		column(c.line, c.rows[(c.ver.from[y]-first)*stride:], stride, c.ver.k[y*c.ver.taps:][:c.ver.taps])
-		emit(c.line, src.C, y, outW, outH, v.Flip, lut, dst)
+		row(y, c.line)
 	}
 }
 
@@ -150,8 +184,8 @@ func ceil(x float64) int {
 	return n
 }
 
-// copyView renders a view that needs no resize; outside the picture it is black.
-func (c *canvas) copyView(src *Picture, v View, outW, outH int, lut []*levels, dst []float32) {
+// copied makes the rows of a view that needs no resize, not mirrored; outside the picture they are black.
+func (c *canvas) copied(src *Picture, v View, outW, outH int, row func(y int, line []byte)) {
 	c.line = sized(c.line, outW*src.C)
 	left, top := int(v.X)+v.WinX-src.X, int(v.Y)+v.WinY-src.Y
 	a, b := clamp(left, 0, src.W), clamp(left+outW, 0, src.W)
@@ -160,7 +194,17 @@ func (c *canvas) copyView(src *Picture, v View, outW, outH int, lut []*levels, d
 		if sy := top + y; sy >= 0 && sy < src.H {
 			copy(c.line[(a-left)*src.C:], src.Pix[(sy*src.W+a)*src.C:(sy*src.W+b)*src.C])
 		}
-		emit(c.line, src.C, y, outW, outH, v.Flip, lut, dst)
+		row(y, c.line)
+	}
+}
+
+// emitAll writes interleaved pixels as planes of floats.
+func emitAll(p *augment.Pixels, lut []*levels, dst []float32) {
+	if emitFast(p, lut, dst) {
+		return
+	}
+	for y := range p.H {
+		emit(p.Row(y), p.C, y, p.W, p.H, false, lut, dst)
 	}
 }
 

@@ -145,9 +145,9 @@ static void row_gray(const rs_job *j, const uint8_t *src, const int64_t *from, c
 	}
 }
 
-V3 void rs_draw(const rs_job *j, const uint8_t *src, const int64_t *hfrom, const int32_t *hk, const int64_t *vfrom, const int32_t *vk, int16_t *packed,
-                uint8_t *rows, const float *table0, const float *table1, const float *table2, float *dst) {
-	const float *tables[3] = {table0, table1, table2};
+// The horizontal pass over all rows that are needed. It returns their number.
+V3 static int64_t horizontal(const rs_job *j, const uint8_t *src, const int64_t *hfrom, const int32_t *hk, const int64_t *vfrom, int16_t *packed,
+                             uint8_t *rows) {
 	int64_t size = rs_row(j->w, j->channels), first = vfrom[0], n = vfrom[j->h - 1] + j->vtaps - first;
 	src += (first - j->y) * j->stride;
 	if (j->channels == 3) {
@@ -156,11 +156,35 @@ V3 void rs_draw(const rs_job *j, const uint8_t *src, const int64_t *hfrom, const
 	} else {
 		for (int64_t y = 0; y < n; y++) row_gray(j, src + y * j->stride, hfrom, hk, rows + y * size);
 	}
+	return n;
+}
+
+V3 static void planes(const rs_job *j, const uint8_t *line, int y, const float *const *tables, float *dst) {
+	for (int p = 0; p < j->planes; p++)
+		plane_row(line + (j->channels == 3 ? p : 0), j->channels, j->w, j->linear[p], j->scale[p], j->bias[p], tables[p],
+		          dst + ((int64_t)p * j->h + y) * j->w);
+}
+
+V3 void rs_draw(const rs_job *j, const uint8_t *src, const int64_t *hfrom, const int32_t *hk, const int64_t *vfrom, const int32_t *vk, int16_t *packed,
+                uint8_t *rows, const float *table0, const float *table1, const float *table2, float *dst) {
+	const float *tables[3] = {table0, table1, table2};
+	int64_t size = rs_row(j->w, j->channels), first = vfrom[0], n = horizontal(j, src, hfrom, hk, vfrom, packed, rows);
 	uint8_t *line = rows + n * size;
 	for (int y = 0; y < j->h; y++) {
 		column(rows + (vfrom[y] - first) * size, size, vk + (int64_t)y * j->vtaps, j->vtaps, (int64_t)j->w * j->channels, line);
-		for (int p = 0; p < j->planes; p++)
-			plane_row(line + (j->channels == 3 ? p : 0), j->channels, j->w, j->linear[p], j->scale[p], j->bias[p], tables[p],
-			          dst + ((int64_t)p * j->h + y) * j->w);
+		planes(j, line, y, tables, dst);
 	}
+}
+
+V3 void rs_draw_bytes(const rs_job *j, const uint8_t *src, const int64_t *hfrom, const int32_t *hk, const int64_t *vfrom, const int32_t *vk, int16_t *packed,
+                      uint8_t *rows, uint8_t *dst) {
+	int64_t size = rs_row(j->w, j->channels), first = vfrom[0], row = (int64_t)j->w * j->channels;
+	horizontal(j, src, hfrom, hk, vfrom, packed, rows);
+	for (int y = 0; y < j->h; y++) // what is written behind a row is overwritten by the next
+		column(rows + (vfrom[y] - first) * size, size, vk + (int64_t)y * j->vtaps, j->vtaps, row, dst + y * row);
+}
+
+V3 void rs_planes(const rs_job *j, const uint8_t *pix, const float *table0, const float *table1, const float *table2, float *dst) {
+	const float *tables[3] = {table0, table1, table2};
+	for (int y = 0; y < j->h; y++) planes(j, pix + (int64_t)y * j->w * j->channels, y, tables, dst);
 }

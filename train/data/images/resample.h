@@ -24,4 +24,11 @@ int64_t rs_packed(int32_t w, int32_t taps, int32_t channels);
 // more. table has 256 numbers for each plane. The picture may be read up to 64 bytes beyond its end.
 void rs_draw(const rs_job *j, const uint8_t *src, const int64_t *hfrom, const int32_t *hk, const int64_t *vfrom, const int32_t *vk, int16_t *packed,
              uint8_t *rows, const float *table0, const float *table1, const float *table2, float *dst);
+
+// Draws the pixels as they are, w * channels bytes a row; 64 bytes behind the last may be overwritten.
+void rs_draw_bytes(const rs_job *j, const uint8_t *src, const int64_t *hfrom, const int32_t *hk, const int64_t *vfrom, const int32_t *vk, int16_t *packed,
+                   uint8_t *rows, uint8_t *dst);
+
+// Turns h rows of interleaved pixels into planes. They may be read up to 64 bytes beyond their end.
+void rs_planes(const rs_job *j, const uint8_t *pix, const float *table0, const float *table1, const float *table2, float *dst);
 #endif
