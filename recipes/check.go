@@ -150,14 +150,14 @@ func (c *checker) data() {
 		c.bad("data.root", `set it in section [data] or with --set data.root=FOLDER: a folder such as "/data/imagenet", or a bundled data set such as "flowers"`,
 			"is required for data.kind = %q", d.Kind)
 	}
-	if d.ImageSize == 0 && (d.Kind == "imagefolder" || d.Kind == "synthetic") {
+	if d.ImageSize == 0 && (slices.Contains(encoded, d.Kind) || d.Kind == "synthetic") {
 		c.bad("data.image_size", "224 is usual", "must be above 0 for data.kind = %q", d.Kind)
 	}
 	if d.ImageSize == 0 && d.Augment != "none" {
 		c.bad("data.image_size", "", "must be above 0 for data.augment = %q", d.Augment)
 	}
-	if d.Channels != 3 && d.Kind == "imagefolder" {
-		c.bad("data.channels", "", "must be 3 for data.kind = \"imagefolder\": images are read in colour")
+	if d.Channels != 3 && slices.Contains(encoded, d.Kind) {
+		c.bad("data.channels", "", "must be 3 for data.kind = %q: images are read in colour", d.Kind)
 	}
 	if d.EvalResize != 0 && d.EvalResize < d.ImageSize {
 		c.bad("data.eval_resize_pixels", "", "must not be below data.image_size = %d, got %d", d.ImageSize, d.EvalResize)

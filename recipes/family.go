@@ -15,11 +15,14 @@ type family struct {
 	check     func(c *checker) // checks across several keys; nil: none
 }
 
+// pictures are the kinds of data with labelled pictures; encoded are those whose pictures are JPEG or PNG files of any size.
+var pictures, encoded = []string{"imagefolder", "csv", "webdataset", "idx", "packed"}, []string{"imagefolder", "csv", "webdataset"}
+
 // families is the table of networks, by model.name.
 func families() map[string]family {
 	return map[string]family{
 		"resnet": {
-			reads: []string{"imagefolder", "idx", "packed"}, what: "images", batchNorm: true,
+			reads: pictures, what: "images", batchNorm: true, check: (*checker).resnet,
 			keys: []string{"model.depth", "model.width", "model.classes", "model.small_stem", "model.version", "model.zero_init_residual",
 				"model.norm_eps", "model.norm_momentum", "model.label_smoothing"},
 		},

@@ -33,7 +33,7 @@ func TestFamilies(t *testing.T) {
 // What a family cannot read or do is a problem with its name and a hint.
 func TestFamilyRules(t *testing.T) {
 	for sets, want := range map[string]string{
-		"data.kind=text":                                                     `data.kind: model.name = "resnet" cannot read data.kind = "text" (use imagefolder, idx or packed: resnet reads images)`,
+		"data.kind=text":                                                     `data.kind: model.name = "resnet" cannot read data.kind = "text" (use imagefolder, csv, webdataset, idx or packed: resnet reads images)`,
 		"train.recompute=layer":                                              `train.recompute: "layer" requires a model built from layers, which model.name = "resnet" is not`,
 		"model.name=llama llama.size=tiny":                                   `data.kind: model.name = "llama" cannot read data.kind = "idx" (use text or tokens: llama reads text)`,
 		"model.name=llama data.kind=synthetic":                               `llama.dim: is required when llama.size is empty`,

@@ -102,6 +102,10 @@ func (r *Recipe) resolveData() {
 	switch d.Kind {
 	case "idx":
 		eval, size, channels, augment, resize = "test", 0, 1, "none", false
+	case "csv":
+		train, eval = "train.csv", "val.csv"
+	case "webdataset":
+		train, eval = "train*.tar", "val*.tar"
 	case "packed":
 		train, eval, size, augment, resize = "train*.bin", "val*.bin", 0, "none", false
 	case "text":

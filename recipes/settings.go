@@ -55,9 +55,9 @@ func compressed(key string) bool { return strings.HasPrefix(key, "comm.compress"
 // laterKeys affect what is learned, but did not exist in older versions: a checkpoint stores them only where they differ from their default.
 var laterKeys = []string{"model.freeze", "optim.group", "optim.ema_decay", "optim.ema_warmup", "optim.layer_decay", "schedule.plateau_patience"}
 
-// later reports whether a key is one of laterKeys and has its default.
+// later reports whether a key is one of laterKeys or augmentKeys and has its default.
 func (r *Recipe) later(f *field) bool {
-	return slices.Contains(laterKeys, f.key()) && literal(f.in(r)) == literal(f.in(Default()))
+	return (slices.Contains(laterKeys, f.key()) || slices.Contains(augmentKeys, f.key())) && literal(f.in(r)) == literal(f.in(Default()))
 }
 
 // Settings returns the keys that determine what is learned, with their values. A checkpoint stores them so that a resumed run can report what has changed.

@@ -90,15 +90,20 @@ func (r *Recipe) unused(key string) string {
 		{fmt.Sprint(r.Eval.Patience > 0 || r.Checkpoint.KeepBest || r.Schedule.Kind == "plateau"),
 			"any of eval.patience, checkpoint.keep_best and schedule.kind = \"plateau\"",
 			map[string][]string{"true": {"eval.monitor", "eval.monitor_mode", "eval.min_delta"}}},
+		{r.Data.Policy, "data.policy", map[string][]string{"randaugment": randAugmentKeys}},
+		{fmt.Sprint(r.Data.EraseProb > 0), "data.erasing_probability above 0", map[string][]string{"true": {"data.erasing_fill", "data.erasing_area"}}},
+		{fmt.Sprint(r.Data.mixes()), "data.mixup or data.cutmix above 0", map[string][]string{"true": {"data.mix_probability"}}},
+		{fmt.Sprint(r.Data.Mixup > 0 && r.Data.Cutmix > 0), "data.mixup and data.cutmix above 0", map[string][]string{"true": {"data.cutmix_share"}}},
 		{r.Data.BadFiles, "data.bad_files", map[string][]string{"skip": {"data.bad_file_limit"}}},
 		{r.Data.Kind, "data.kind", map[string][]string{
-			"synthetic": {"data.synthetic_samples", "data.synthetic_eval_samples", "text.sequence"},
-			"imagefolder": {"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.exif_orientation", "data.max_megapixels",
-				"data.eval_resize_pixels"},
-			"idx":    {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels"},
-			"text":   append([]string{"data.root", "data.train_split", "data.eval_split"}, keysOf("text")...),
-			"tokens": {"data.root", "data.train_split", "data.eval_split", "text.tokenizer", "text.sequence", "text.documents_apart"},
-			"packed": {"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"},
+			"synthetic":   {"data.synthetic_samples", "data.synthetic_eval_samples", "text.sequence"},
+			"imagefolder": append(slices.Clone(encodedKeys), pixelKeys...),
+			"csv":         append(append([]string{"data.path_column", "data.label_column", "data.split_column", "data.eval_fraction"}, encodedKeys...), pixelKeys...),
+			"webdataset":  append(append([]string{"data.label_column"}, encodedKeys...), pixelKeys...),
+			"idx":         append([]string{"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.balanced"}, pixelKeys...),
+			"text":        append([]string{"data.root", "data.train_split", "data.eval_split"}, keysOf("text")...),
+			"tokens":      {"data.root", "data.train_split", "data.eval_split", "text.tokenizer", "text.sequence", "text.documents_apart"},
+			"packed":      append([]string{"data.root", "data.train_split", "data.eval_split", "data.eval_resize_pixels", "data.packed_size"}, pixelKeys...),
 		}},
 		{fmt.Sprint(r.Eval.Enabled), "eval.enabled", map[string][]string{"true": {"eval.every_epochs", "eval.every_steps", "eval.batch_per_rank", "eval.monitor",
 			"eval.monitor_mode", "eval.min_delta"}}},
@@ -117,6 +122,18 @@ func (r *Recipe) unused(key string) string {
 	}
 	return ""
 }
+
+// Keys that some kinds of data share.
+var (
+	randAugmentKeys = []string{"data.randaugment_ops", "data.randaugment_magnitude", "data.randaugment_std", "data.randaugment_probability", "data.randaugment_space"}
+	encodedKeys     = []string{"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.exif_orientation", "data.max_megapixels",
+		"data.eval_resize_pixels", "data.balanced"}
+	pixelKeys = append([]string{"data.policy", "data.color_jitter", "data.erasing_probability", "data.erasing_fill", "data.erasing_area"},
+		randAugmentKeys...)
+)
+
+// mixes reports whether samples are mixed in pairs.
+func (d *Data) mixes() bool { return d.Mixup > 0 || d.Cutmix > 0 }
 
 // keysOf lists the keys of a section.
 func keysOf(name string) (keys []string) {

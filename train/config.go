@@ -84,9 +84,11 @@ type Config struct {
 	Transport map[string]string
 	Same      []comm.Item // further values that all ranks must agree on, such as a hash of the recipe
 
-	Workers     int       // data goroutines; 0: automatic
-	Tail        data.Tail // what to do with the incomplete last batch of a training epoch
-	SkipBad     int       // unreadable samples to tolerate before the run fails
+	Workers     int          // data goroutines; 0: automatic
+	Tail        data.Tail    // what to do with the incomplete last batch of a training epoch
+	Repeat      int          // how often each sample comes in an epoch, augmented anew (data.Sampler.Repeat); 0 means 1
+	Balance     *data.Groups // classes to draw equally often; nil: every sample once an epoch
+	SkipBad     int          // unreadable samples to tolerate before the run fails
 	NoShuffle   bool
 	EvalEvery   int           // steps between evaluations; 0: only after the last step, -n: after every n epochs
 	SaveEvery   int           // steps between checkpoints; 0: only at the end and when stopped, -n: after every n epochs

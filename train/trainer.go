@@ -243,6 +243,7 @@ func (t *Trainer) openData() error {
 	var err error
 	t.loader, err = data.NewLoader(c.Data, data.Options{
 		Batch: c.Batch, Rank: t.comm.Rank(), World: t.comm.Size(), Seed: c.Seed, Shuffle: !c.NoShuffle, Tail: c.Tail,
+		Repeat: c.Repeat, Groups: c.Balance,
 		Workers: c.Workers, Prefetch: 2, SkipBad: c.SkipBad, OnSkip: t.skipped, Alloc: t.pinned.alloc,
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/recipes/assemble"
 	"github.com/gotrain/gotrain/train"
 )
 
@@ -83,6 +84,9 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	if s.Assumed != nil {
 		fmt.Fprintf(w, "data\t%s\n", s.Assumed.Why)
 		fmt.Fprintf(w, "assumed\t%s\n", strings.Join(s.Assumed.Counts, ", "))
+	}
+	if augmented := assemble.Augmentation(r); augmented != "" {
+		fmt.Fprintf(w, "augmentation\t%s\n", augmented)
 	}
 	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", amount.Count(s.Params), amount.Count(s.Trained),
 		amount.Count(s.States))

@@ -33,7 +33,7 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}
-	full := data.Sampler{Len: trainSet.Len(), World: max(1, rank.World), Batch: r.Train.Batch}
+	full := data.Sampler{Len: trainSet.Len(), World: max(1, rank.World), Batch: r.Train.Batch, Repeat: r.Data.Repeats}
 	if full.Tail, err = data.ParseTail(r.Data.Tail); err == nil {
 		err = full.Check() // report before ranks connect
 	}
@@ -43,6 +43,10 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	c, err := config(r, rank, trainSet, evalSet)
 	if err != nil {
 		return c, err
+	}
+	c.Repeat = r.Data.Repeats
+	if c.Balance, err = groups(r, trainSet); err != nil {
+		return c, launch.WithCode(launch.ExitNoInput, err)
 	}
 	return c, checkpoints(r, &c)
 }

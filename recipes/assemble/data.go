@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/gotrain/gotrain/recipes"
@@ -34,10 +33,14 @@ func Data(r *recipes.Recipe, rank Rank) (train, eval data.Source, err error) {
 		eval, err = openText(r, root, d.EvalSplit, false)
 		return train, eval, err
 	}
-	if train, err = open(r, root, d.TrainSplit, nil, true, log, how); err != nil || !r.Eval.Enabled {
+	o := opening{r: r, root: root, log: log, how: how}
+	if train, err = o.open(d.TrainSplit, nil, true); err == nil {
+		train, err = mixed(r, train)
+	}
+	if err != nil || !r.Eval.Enabled {
 		return train, nil, missing(err, root, "set data.train_split to the name of the training split")
 	}
-	eval, err = open(r, root, d.EvalSplit, train.Classes(), false, log, how)
+	eval, err = o.open(d.EvalSplit, train.Classes(), false)
 	return train, eval, missing(err, root, "set data.eval_split to the name of the held-out split, or eval.enabled = false to train without one")
 }
 
@@ -88,9 +91,10 @@ func heldOut(r *recipes.Recipe, classes []string, on Rank) (data.Source, error) 
 	if words[d.Kind] != nil {
 		return openText(r, root, d.EvalSplit, false)
 	}
-	if classes == nil && (d.Kind == "imagefolder" || d.Kind == "idx") {
+	o := opening{r: r, root: root, log: log, how: how}
+	if classes == nil && datasets[d.Kind].classes {
 		whose := "of the training samples"
-		train, err := open(r, root, d.TrainSplit, nil, false, log, how)
+		train, err := o.open(d.TrainSplit, nil, true)
 		switch {
 		case err == nil:
 			classes = train.Classes()
@@ -103,8 +107,8 @@ func heldOut(r *recipes.Recipe, classes []string, on Rank) (data.Source, error) 
 			slog.Warn("the checkpoint does not list its classes, so they cannot be compared with those of the data; using those " + whose)
 		}
 	}
-	src, err := open(r, root, d.EvalSplit, classes, false, log, how)
-	if f, ok := src.(*images.Folder); ok && err == nil && rank == 0 {
+	src, err := o.open(d.EvalSplit, classes, false)
+	if f, ok := src.(interface{ Empty() []string }); ok && err == nil && rank == 0 {
 		if none := f.Empty(); len(none) > 0 {
 			slog.Warn("some classes of the model have no held-out samples", "classes", strings.Join(none, ", "))
 		}
@@ -117,43 +121,6 @@ func near(r *recipes.Recipe) []string {
 		return nil
 	}
 	return []string{r.Dir()}
-}
-
-// open opens one split of the data set.
-func open(r *recipes.Recipe, root, split string, classes []string, training bool, log *notices, how sharing) (data.Source, error) {
-	d := &r.Data
-	norm := norm(d)
-	switch d.Kind {
-	case "imagefolder":
-		return how.folder(filepath.Join(root, split), images.FolderOptions{
-			Transform: transform(d, training), Norm: norm, Classes: classes, Decoder: images.Backend(d.Decoder),
-			MaxPixels: int(d.MaxMegapixels * 1e6), Warn: log.damaged(training && d.Shuffle),
-			Orient: d.EXIFOrientation, Turned: log.turned,
-		})
-	case "idx":
-		pictures, labels, err := images.FindIDX(root, split)
-		if err != nil {
-			return nil, err
-		}
-		return images.NewIDX(pictures, labels, images.IDXOptions{Transform: transform(d, training), Norm: norm, Channels: d.Channels, Classes: classes})
-	case "packed":
-		layout := images.Layout{}
-		if d.PackedSize > 0 {
-			layout = images.Layout{Channels: d.Channels, Height: d.PackedSize, Width: d.PackedSize}
-		}
-		return images.OpenPacked(filepath.Join(root, split), images.PackedOptions{Transform: transform(d, training), Norm: norm, Layout: layout})
-	case "synthetic":
-		n := d.Samples
-		if !training {
-			n = d.SyntheticEval
-		}
-		f, err := familyOf(r)
-		if err != nil {
-			return nil, err
-		}
-		return f.synthetic(r, n)
-	}
-	return nil, fmt.Errorf("recipes: data.kind = %q is not implemented", d.Kind)
 }
 
 // norm is the normalisation; for grey pictures it is the same in all planes.

@@ -11,6 +11,7 @@ import (
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/images/augment"
 )
 
 // Classes returns the number of classes of the model: the recipe's, or else that of the data.
@@ -63,6 +64,9 @@ func resnetModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 			opts = append(opts, graph.Smoothing(m.LabelSmoothing))
 		}
 		loss, count := b.CrossEntropy(logits, in["label"], opts...)
+		if target := in[augment.TargetField]; target != nil { // of mixed samples, with the smoothing in it
+			loss = b.Neg(b.Sum(b.Mul(target, b.LogSoftmax(logits))))
+		}
 		out := train.Outputs{Loss: loss, Count: count, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
 		if classes > 5 {
 			out.Metrics["top5"] = b.TopK(logits, in["label"], 5)

@@ -8,6 +8,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/images"
 )
 
@@ -48,24 +49,33 @@ func share(r *recipes.Recipe, rank Rank, root string) (sharing, error) {
 	return s, nil
 }
 
-// folder opens a folder of pictures.
-func (s sharing) folder(root string, o images.FolderOptions) (*images.Folder, error) {
+// lister is a source that can tell other ranks what it found.
+type lister interface{ Listing() []byte }
+
+// listed opens pictures with one listing of rank 0, or with a listing of its own.
+func listed[S lister](s sharing, o images.Options, open func(images.Options) (S, error)) (data.Source, error) {
+	src, err := listedAs(s, o, open)
+	if err != nil {
+		return nil, err
+	}
+	return any(src).(data.Source), nil
+}
+
+func listedAs[S lister](s sharing, o images.Options, open func(images.Options) (S, error)) (src S, err error) {
 	if s.group == nil {
-		return images.NewFolder(root, o)
+		return open(o)
 	}
 	ctx, cancel := s.ctx()
 	defer cancel()
 	if s.group.Rank() != 0 {
-		var err error
 		if o.Listing, err = train.Share(ctx, s.group, nil); err != nil {
-			return nil, err
+			return src, err
 		}
-		return images.NewFolder(root, o)
+		return open(o)
 	}
-	f, err := images.NewFolder(root, o)
-	if err != nil {
-		return nil, err // the caller tells the others
+	if src, err = open(o); err != nil {
+		return src, err // the caller tells the others
 	}
-	_, err = train.Share(ctx, s.group, f.Listing())
-	return f, err
+	_, err = train.Share(ctx, s.group, src.Listing())
+	return src, err
 }

@@ -39,7 +39,7 @@ func TestOneListingForAllRanks(t *testing.T) {
 					return
 				}
 				at := []string{root, filepath.Join(t.TempDir(), "empty")}[rank]
-				sets[rank], errs[rank] = open(r, at, r.Data.TrainSplit, nil, true, &notices{rank: rank}, how)
+				sets[rank], errs[rank] = opening{r: r, root: at, log: &notices{rank: rank}, how: how}.open(r.Data.TrainSplit, nil, true)
 			})
 		}
 		wg.Wait()

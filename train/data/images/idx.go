@@ -237,3 +237,6 @@ func (s *IDX) Load(_ context.Context, r *data.Rand, i int, dst [][]byte) error {
 	binary.NativeEndian.PutUint32(dst[1], uint32(s.labels[i]))
 	return nil
 }
+
+// Label is the label of sample i, known without loading it.
+func (s *IDX) Label(i int) int { return int(s.labels[i]) }

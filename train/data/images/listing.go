@@ -11,14 +11,23 @@ import (
 // Listing returns the names of classes and pictures in a compact form, for FolderOptions.Listing. Listing a folder of a million pictures takes long on a
 // network file system; one rank can do it for all.
 func (f *Folder) Listing() []byte {
-	text := func(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
-	b := binary.AppendUvarint(nil, uint64(len(f.classes)))
-	for _, c := range f.classes {
-		b = text(b, c)
-	}
+	b := appendTexts(nil, f.classes)
 	b = binary.AppendUvarint(b, uint64(len(f.pictures)))
 	for _, x := range f.pictures {
-		b = text(binary.AppendUvarint(b, uint64(x.label)), x.name)
+		b = appendText(binary.AppendUvarint(b, uint64(x.label)), x.name)
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// appendTexts appends a number of strings, and the strings.
+func appendTexts(b []byte, list []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = appendText(b, s)
 	}
 	return b
 }
@@ -35,10 +44,10 @@ func (f *Folder) listed() error {
 		x := file{label: int32(r.number(uint64(len(f.classes)))), name: r.name()}
 		f.pictures = append(f.pictures, x)
 	}
-	switch {
-	case r.err != nil || len(r.rest) > 0:
-		return fmt.Errorf("images: %s: the listing is damaged: %w", f.root, errors.Join(r.err, r.left()))
-	case f.opt.Classes != nil && !slices.Equal(f.opt.Classes, f.classes):
+	if err := r.done(f.root); err != nil {
+		return err
+	}
+	if f.opt.Classes != nil && !slices.Equal(f.opt.Classes, f.classes) {
 		return fmt.Errorf("images: %s was listed with %d classes (%s), but is opened with %d (%s)",
 			f.root, len(f.classes), shorten(f.classes), len(f.opt.Classes), shorten(f.opt.Classes))
 	}
@@ -72,8 +81,8 @@ func (l *listing) number(limit uint64) uint64 {
 // count reads how many entries follow. Each takes at least a byte.
 func (l *listing) count() int { return int(l.number(uint64(len(l.rest)) + 1)) }
 
-// name reads a name of a file or folder. It must not lead anywhere else.
-func (l *listing) name() string {
+// text reads a string.
+func (l *listing) text() string {
 	n := l.number(uint64(len(l.rest)) + 1)
 	if n > uint64(len(l.rest)) {
 		l.fail("a name is cut off")
@@ -81,6 +90,12 @@ func (l *listing) name() string {
 	}
 	s := string(l.rest[:n])
 	l.rest = l.rest[n:]
+	return s
+}
+
+// name reads a name of a file or folder. It must not lead anywhere else.
+func (l *listing) name() string {
+	s := l.text()
 	if s == "" || s == "." || s == ".." || strings.ContainsAny(s, "/\x00") {
 		l.fail("%q is not the name of a file", s)
 	}
@@ -93,4 +108,12 @@ func (l *listing) left() error {
 		return nil
 	}
 	return fmt.Errorf("%d bytes follow its end", len(l.rest))
+}
+
+// done returns the error of a listing that was not read to its end.
+func (l *listing) done(place string) error {
+	if l.err != nil || len(l.rest) > 0 {
+		return fmt.Errorf("images: %s: the listing is damaged: %w", place, errors.Join(l.err, l.left()))
+	}
+	return nil
 }

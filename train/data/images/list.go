@@ -1,0 +1,187 @@
+package images
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+)
+
+// ListOptions say how the rows of a CSV file become samples.
+type ListOptions struct {
+	Options
+	// Path, Label and Split name the columns, by their title or by their number from 1. "": by the usual titles (path, file, filename, image …; label, class,
+	// target …; split, set, subset), or the first two columns where the file has no titles.
+	Path, Label, Split string
+	// Rows takes only the rows that have this word in the split column; "": all.
+	Rows string
+	// Holdout sets a part of the rows apart, 0 to 1, by a hash of their paths, so that the same pictures stay apart when rows are added. Held takes this part,
+	// otherwise the rest is taken.
+	Holdout float64
+	Held    bool
+}
+
+// List is a data.Source of the pictures that a CSV file names. Fields: image f32[3 H W], label i32.
+type List struct {
+	encoded
+	file    string
+	dir     string
+	classes []string
+	rows    []row
+}
+
+type row struct {
+	path  string // as written
+	label int32
+}
+
+// NewList reads a CSV file: a row for each picture, with its path (absolute, or relative to the CSV file's folder) and its label, a name or a number from 0.
+// Separators are commas, semicolons or tabs; cells may be quoted; a first row with the usual titles, or with those that the options name, is a header.
+//
+// It rejects, all at once and each with file and line: rows with missing or too many cells, empty cells, files that do not exist, and labels that Classes
+// lacks.
+func NewList(file string, o ListOptions) (*List, error) {
+	if !(o.Holdout >= 0 && o.Holdout < 1) {
+		return nil, fmt.Errorf("images: the part that is held out is %g\nhint: use 0 to 1", o.Holdout)
+	}
+	l := &List{file: file, dir: filepath.Dir(file)}
+	if err := l.open(o.Options, listFiles{l}); err != nil {
+		return nil, err
+	}
+	if o.Listing != nil {
+		return l, l.listed()
+	}
+	if err := l.parse(&o); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// parse reads the file.
+func (l *List) parse(o *ListOptions) error {
+	table, err := readTable(l.file, o)
+	if err != nil {
+		return err
+	}
+	if len(table.words) == 0 && len(table.bad.all) == 0 {
+		return table.none(o)
+	}
+	labels, classes := number(table.words, o.Classes, func(i int, reason string) { table.bad.add(table.lines[i], "%s:%d: %s", l.file, table.lines[i], reason) })
+	l.classes = classes
+	if labels != nil {
+		for i, p := range table.paths {
+			l.rows = append(l.rows, row{p, labels[i]})
+		}
+	}
+	l.missing(table)
+	return table.bad.err(l.file, "paths are relative to the folder of the CSV file; correct these lines, or remove them")
+}
+
+// missing reports files that do not exist. Asking for a million files takes a while on a network file system, so many are asked for at a time.
+func (l *List) missing(t *listTable) {
+	errs := make([]error, len(l.rows))
+	var wait sync.WaitGroup
+	workers := min(len(l.rows), 4*runtime.GOMAXPROCS(0))
+	for w := range workers {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for i := w; i < len(l.rows); i += workers {
+				st, err := os.Stat(l.path(i))
+				if err == nil && !st.Mode().IsRegular() {
+					err = fmt.Errorf("%s is not a file", l.path(i))
+				}
+				errs[i] = err
+			}
+		}()
+	}
+	wait.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.bad.add(t.lines[i], "%s:%d: %v", l.file, t.lines[i], plainError(err))
+		}
+	}
+}
+
+// plainError leaves out the name of the system call.
+func plainError(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return fmt.Errorf("%s: %w", p.Path, p.Err)
+	}
+	return err
+}
+
+// Name is "list FILE".
+func (l *List) Name() string { return "list " + l.file }
+
+// Classes are the names by label; those of numbers are their digits.
+func (l *List) Classes() []string { return l.classes }
+
+// Empty lists the classes without pictures, in the order of labels.
+func (l *List) Empty() []string { return empty(l, l.classes) }
+
+// listFiles are the pictures of a list.
+type listFiles struct{ *List }
+
+func (l listFiles) count() int        { return len(l.rows) }
+func (l listFiles) label(i int) int32 { return l.rows[i].label }
+
+func (l listFiles) path(i int) string {
+	p := filepath.FromSlash(l.rows[i].path)
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(l.dir, p)
+}
+
+func (l listFiles) read(i int, buf []byte) ([]byte, error) { return readFile(l.path(i), buf) }
+
+// Listing returns classes and rows in a compact form, for Options.Listing.
+func (l *List) Listing() []byte {
+	b := appendTexts(nil, l.classes)
+	b = binary.AppendUvarint(b, uint64(len(l.rows)))
+	for _, r := range l.rows {
+		b = appendText(binary.AppendUvarint(b, uint64(r.label)), r.path)
+	}
+	return b
+}
+
+// listed takes the rows from the listing.
+func (l *List) listed() error {
+	r := listing{rest: l.opt.Listing}
+	for range r.count() {
+		l.classes = append(l.classes, r.text())
+	}
+	n := r.count()
+	l.rows = make([]row, 0, n)
+	for range n {
+		x := row{label: int32(r.number(uint64(len(l.classes))))}
+		x.path = r.text()
+		l.rows = append(l.rows, x)
+	}
+	return r.done(l.file)
+}
+
+// Fingerprint hashes all paths and labels, and the sizes of up to 4096 files, evenly chosen.
+func (l *List) Fingerprint() (string, error) {
+	h := fnv.New64a()
+	step := max(1, len(l.rows)/4096)
+	for i, x := range l.rows {
+		size := int64(-1)
+		if i%step == 0 {
+			st, err := os.Stat(l.path(i))
+			if err != nil {
+				return "", fmt.Errorf("images: %w", err)
+			}
+			size = st.Size()
+		}
+		fmt.Fprintf(h, "%d %s %d\n", x.label, x.path, size)
+	}
+	fmt.Fprintln(h, l.classes)
+	return fmt.Sprintf("%016x", h.Sum64()), nil
+}
