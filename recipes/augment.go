@@ -30,8 +30,8 @@ func (c *checker) resnet() {
 			d.TrainSplit, d.EvalSplit)
 	}
 	if d.Balanced && !slices.Contains(encoded, d.Kind) && d.Kind != "idx" {
-		c.bad("data.balanced", "use one of "+choice(append(slices.Clone(encoded), "idx")), "needs data whose labels are known before they are read, not data.kind = %q",
-			d.Kind)
+		c.bad("data.balanced", "use one of "+choice(append(slices.Clone(encoded), "idx")),
+			"needs data whose labels are known before they are read, not data.kind = %q", d.Kind)
 	}
 	if d.Balanced && d.Repeats > 1 {
 		c.bad("data.repeats", "", "must be 1 with data.balanced, which repeats the samples of small classes")

@@ -125,8 +125,9 @@ func (r *Recipe) unused(key string) string {
 
 // Keys that some kinds of data share.
 var (
-	randAugmentKeys = []string{"data.randaugment_ops", "data.randaugment_magnitude", "data.randaugment_std", "data.randaugment_probability", "data.randaugment_space"}
-	encodedKeys     = []string{"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.exif_orientation", "data.max_megapixels",
+	randAugmentKeys = []string{"data.randaugment_ops", "data.randaugment_magnitude", "data.randaugment_std", "data.randaugment_probability",
+		"data.randaugment_space"}
+	encodedKeys = []string{"data.root", "data.train_split", "data.eval_split", "data.decoder", "data.exif_orientation", "data.max_megapixels",
 		"data.eval_resize_pixels", "data.balanced"}
 	pixelKeys = append([]string{"data.policy", "data.color_jitter", "data.erasing_probability", "data.erasing_fill", "data.erasing_area"},
 		randAugmentKeys...)

@@ -162,6 +162,11 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	w.Flush()
 
 	fmt.Fprintln(a.out, "\nlearning rate")
+	printLR(w, s)
+	return w.Flush()
+}
+
+func printLR(w io.Writer, s *planned) {
 	top := 0.0
 	for _, p := range s.LR {
 		top = max(top, p.LR)
@@ -169,7 +174,6 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	for _, p := range s.LR {
 		fmt.Fprintf(w, "  step %d\t%.5g\t%s\n", p.Step, p.LR, bar(p.LR, top))
 	}
-	return w.Flush()
 }
 
 // With more buckets than these sum to, only the first and the last ones are printed; --json has all.

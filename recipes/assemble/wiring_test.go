@@ -36,6 +36,9 @@ func TestKeysReachTheTrainer(t *testing.T) {
 		"train.state_check_every_steps=0":      func(c train.Config) bool { return c.CheckEvery == -1 },
 		"data.shuffle=false":                   func(c train.Config) bool { return c.NoShuffle },
 		"data.tail=pad":                        func(c train.Config) bool { return c.Tail == data.Pad },
+		"data.repeats=3":                       func(c train.Config) bool { return c.Repeat == 3 },
+		"data.balanced=true":                   func(c train.Config) bool { return c.Balance != nil },
+		"data.mixup=0.2":                       func(c train.Config) bool { return len(c.Data.Fields()) == 3 && len(c.Eval.Fields()) == 2 },
 		"data.workers_per_rank=5":              func(c train.Config) bool { return c.Workers == 5 },
 		"data.bad_files=skip":                  func(c train.Config) bool { return c.SkipBad == 100 },
 		"eval.enabled=false":                   func(c train.Config) bool { return c.Eval == nil },
@@ -55,6 +58,9 @@ func TestKeysReachTheTrainer(t *testing.T) {
 		sets := []string{set}
 		if set == "eval.enabled=false" {
 			sets = append(sets, "eval.every_epochs=0", "eval.every_steps=0")
+		}
+		if set == "data.mixup=0.2" {
+			sets = append(sets, "train.batch_per_rank=24")
 		}
 		if set == "optim.momentum=0.5" {
 			sets = append(sets, "optim.name=sgd")

@@ -94,7 +94,8 @@ func TestAugmentedBatchesForAnyDivision(t *testing.T) {
 	read := func(world, workers int, from data.State, n int) map[string][]byte {
 		out := map[string][]byte{}
 		for rank := range world {
-			l, err := data.NewLoader(mixed, data.Options{Batch: global / world, Rank: rank, World: world, Seed: 9, Shuffle: true, Workers: workers, From: from, Repeat: 3})
+			l, err := data.NewLoader(mixed, data.Options{Batch: global / world, Rank: rank, World: world, Seed: 9, Shuffle: true, Workers: workers,
+				From: from, Repeat: 3})
 			if err != nil {
 				t.Fatal(err)
 			}

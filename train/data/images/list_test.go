@@ -134,3 +134,23 @@ func TestListHoldout(t *testing.T) {
 		t.Error("the part changes when rows are added")
 	}
 }
+
+func FuzzTable(f *testing.F) {
+	f.Add("path,label\na.jpg,\"x\"\n")
+	f.Add("a;1\nb;2;3\n")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(dir, "list.csv")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		table, err := readTable(file, &ListOptions{})
+		if err != nil {
+			return
+		}
+		if len(table.paths) != len(table.words) || len(table.paths) != len(table.lines) {
+			t.Fatal("columns differ in length")
+		}
+		number(table.words, nil, func(int, string) {})
+	})
+}

@@ -99,7 +99,8 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if s.Len() != 3 || !slices.Equal(s.labels, []int32{3, 0, 1}) || strings.Join(s.Classes(), " ") != "0 1 2 3" || !slices.Equal(s.Empty(), []string{"2"}) || reads != 2 {
+	if s.Len() != 3 || !slices.Equal(s.labels, []int32{3, 0, 1}) || strings.Join(s.Classes(), " ") != "0 1 2 3" ||
+		!slices.Equal(s.Empty(), []string{"2"}) || reads != 2 {
 		t.Fatalf("%d samples, labels %v, classes %v, %d shards read", s.Len(), s.labels, s.classes, reads)
 	}
 	if p := s.Path(0); p != filepath.Join(dir, "t-00.tar")+"(cats/1.jpg)" {
@@ -158,7 +159,8 @@ func TestShards(t *testing.T) {
 func TestShardProblems(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "a.tar")
-	archive(t, at, "1.jpg", "PIC", "2.cls", "1", "3.jpg", "PIC", "3.cls", "0", "3.png", "PIC", "1.cls", "7", "4.jpg", "", "4.cls", "1", "5.json", "{", "5.jpg", "PIC")
+	archive(t, at, "1.jpg", "PIC", "2.cls", "1", "3.jpg", "PIC", "3.cls", "0", "3.png", "PIC", "1.cls", "7",
+		"4.jpg", "", "4.cls", "1", "5.json", "{", "5.jpg", "PIC")
 	_, err := NewShards(t.Context(), at, shardOptions(dir))
 	if err == nil {
 		t.Fatal("accepted")
@@ -250,6 +252,23 @@ func FuzzIndex(f *testing.F) {
 		for _, e := range list {
 			if err == nil && (e.offset < 0 || e.size < 0 || e.offset+e.size > is.size) {
 				t.Errorf("%+v lies outside", e)
+			}
+		}
+	})
+}
+
+func FuzzScan(f *testing.F) {
+	f.Add(archive(f, "", "1.jpg", "x", "1.cls", "1", "2.json", `{"label": 2}`, "2.png", "y"))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		file := filepath.Join(dir, "a.tar")
+		if err := os.WriteFile(file, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		list, err := scan(file, "")
+		for _, e := range list {
+			if err == nil && (e.offset < 0 || e.size < 1 || e.word == "") {
+				t.Errorf("%+v", e)
 			}
 		}
 	})

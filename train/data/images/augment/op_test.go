@@ -65,7 +65,8 @@ func (f *fixture) picture(i int) *Pixels {
 }
 
 // moved are the operations that interpolate: fixed-point weights may change a level by one.
-var moved = map[string]bool{"ShearX": true, "ShearY": true, "TranslateX": true, "TranslateY": true, "TranslateXRel": true, "TranslateYRel": true, "Rotate": true}
+var moved = map[string]bool{"ShearX": true, "ShearY": true, "TranslateX": true, "TranslateY": true, "TranslateXRel": true, "TranslateYRel": true,
+	"Rotate": true}
 
 // Every operation gives Pillow's pixels; those that interpolate to within one level.
 func TestOpsEqualPillow(t *testing.T) {
