@@ -52,8 +52,8 @@ func mixed(r *recipes.Recipe, src data.Source) (data.Source, error) {
 	return augment.NewMixed(src, mixing(r, n))
 }
 
-// groups divides the training samples into classes, if they are to be drawn equally often.
-func groups(r *recipes.Recipe, src data.Source) (*data.Groups, error) {
+// classGroups divides the training samples into classes, if they are to be drawn equally often.
+func classGroups(r *recipes.Recipe, src data.Source) (*data.Groups, error) {
 	if !r.Data.Balanced {
 		return nil, nil
 	}

@@ -45,7 +45,7 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 		return c, err
 	}
 	c.Repeat = r.Data.Repeats
-	if c.Balance, err = groups(r, trainSet); err != nil {
+	if c.Balance, err = classGroups(r, trainSet); err != nil {
 		return c, launch.WithCode(launch.ExitNoInput, err)
 	}
 	return c, checkpoints(r, &c)
