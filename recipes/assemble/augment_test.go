@@ -34,13 +34,13 @@ func TestAugmentationKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for set, words := range map[string]string{
-		"data.policy=randaugment":               "RandAugment, 2 operations of magnitude 9 ± 0.5, each with probability 0.5",
-		"data.policy=trivialaugment":            "TrivialAugment",
-		"data.color_jitter=[0.4,0.4,0.4,0.1]":   "colour jitter 0.4 0.4 0.4 0.1",
-		"data.erasing_probability=0.9":          "random erasing 0.9 with noise",
-		"data.mixup=0.3":                        "mixup 0.3",
-		"data.repeats=3":                        "each sample three times an epoch",
-		"data.balanced=true":                    "classes equally often",
+		"data.policy=randaugment":                "RandAugment, 2 operations of magnitude 9 ± 0.5, each with probability 0.5",
+		"data.policy=trivialaugment":             "TrivialAugment",
+		"data.color_jitter=[0.4,0.4,0.4,0.1]":    "colour jitter 0.4 0.4 0.4 0.1",
+		"data.erasing_probability=0.9":           "random erasing 0.9 with noise",
+		"data.mixup=0.3":                         "mixup 0.3",
+		"data.repeats=3":                         "each sample three times an epoch",
+		"data.balanced=true":                     "classes equally often",
 		"data.cutmix=1 data.mix_probability=0.5": "cutmix 1 with probability 0.5",
 	} {
 		r := recipe(t, "resnet50", append(slices.Clone(base), strings.Fields(set)...)...)
