@@ -120,6 +120,7 @@ type Config struct {
 	Trace      bool             // emit spans of what the engine waits for, for a telemetry.Trace sink
 	FLOPs      *telemetry.FLOPs // arithmetic per item, for MFU; nil: counted from the plan's kernels
 	opened     func(*Trainer)   // test hook, called by New
+	faults     []error          // of options
 	layerGroup map[[2]int]int   // by optimizer group and layer: the optimizer group of both
 	optimGroup []int            // by index in Groups: the first of its two groups in Optim.Groups
 	PeakFLOPS  float64          // peak of this rank's device at its compute dtype, for MFU; 0: as the device reports, or unknown
@@ -183,7 +184,7 @@ func (c *Config) scales() bool { return c.Compute == npu.F16 || c.Scaler.Dynamic
 
 // validate reports all faults at once.
 func (c *Config) validate() error {
-	var errs []error
+	errs := slices.Clone(c.faults)
 	need := func(ok bool, format string, a ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf("train: "+format, a...))

@@ -47,6 +47,13 @@ func TestOnStep(t *testing.T) {
 	}
 }
 
+func TestNetworkThatIsNoJSON(t *testing.T) {
+	_, err := New(append(small(t, "", 3), WithNetwork("x", func() {}))...)
+	if err == nil || !strings.Contains(err.Error(), `network "x"`) {
+		t.Error(err)
+	}
+}
+
 func TestErrorOfOnStep(t *testing.T) {
 	_, errs := together(t, 2, func(rank int) []Option {
 		return append(small(t, t.TempDir(), 20), WithOnStep(func(_ context.Context, v *StepView) error {

@@ -2,11 +2,14 @@ package train
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
+	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
@@ -91,6 +94,17 @@ func WithOnStep(f func(ctx context.Context, v *StepView) error) Option {
 
 // WithMonitor says which evaluation is the best: to keep its checkpoint, to stop early, to lower the learning rate.
 func WithMonitor(m Monitor) Option { return func(c *Config) { c.Monitor = m } }
+
+// WithNetwork names the family of the model and its configuration, which becomes JSON, so that checkpoints open with predict.Open and gotrain predict.
+func WithNetwork(family string, config any) Option {
+	return func(c *Config) {
+		raw, err := json.Marshal(config)
+		if err != nil {
+			c.faults = append(c.faults, fmt.Errorf("train: the configuration of network %q: %w", family, err))
+		}
+		c.Network = &checkpoint.Network{Family: family, Config: raw}
+	}
+}
 
 // WithInitFrom reads the initial weights from a file or a checkpoint. With partial, parameters that it lacks keep their initial values.
 func WithInitFrom(path string, partial bool) Option {
