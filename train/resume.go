@@ -92,7 +92,7 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	store, must := t.saver, false
 	switch from := t.cfg.ResumeFrom; {
 	case from != "":
-		path, err := filepath.Abs(from)
+		path, err := filepath.Abs(checkpoint.Follow(from))
 		if err != nil {
 			return nil, err
 		}

@@ -30,6 +30,7 @@ Of a network that classifies, --classes prints the accuracy of each class, --con
 the terminal), --worst the samples of the largest losses, which often are wrong labels or broken pictures, and --predictions writes every sample to
 a file .csv or .jsonl.`,
 		Example: `  gotrain eval runs/resnet50/checkpoints
+  gotrain eval runs/resnet50/checkpoints/best
   gotrain eval runs/resnet50/checkpoints/step-00000090 --set data.root=/data/other
   gotrain eval runs/resnet50/checkpoints --ranks 1 --json
   gotrain eval runs/resnet50 --classes --worst 20 --confusion - --confusion confusion.png --predictions predictions.csv`,

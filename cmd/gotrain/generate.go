@@ -19,6 +19,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/data/text/tokenizer"
@@ -87,7 +88,8 @@ Tokens are sampled unless --temperature is 0; the same seed gives the same text.
 	return c
 }
 
-// findModel resolves the folder of a run to its checkpoints, and the name of bundled weights to their path.
+// findModel resolves the folder of a run to its checkpoints, the file best or latest to the checkpoint that it names, and the name of bundled weights to
+// their path.
 func findModel(path string) string {
 	if _, err := os.Stat(filepath.Join(path, "checkpoints")); err == nil {
 		return filepath.Join(path, "checkpoints")
@@ -97,7 +99,7 @@ func findModel(path string) string {
 			return at
 		}
 	}
-	return path
+	return checkpoint.Follow(path)
 }
 
 func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin io.Reader) error {

@@ -44,6 +44,7 @@ of the pictures, as soon as they are known.
 
 A file that cannot be read is named and the rest goes on; the exit code is then 66. Long work reports its progress on standard error.`,
 		Example: `  gotrain predict runs/resnet50 photo.jpg
+  gotrain predict runs/resnet50/checkpoints/best photo.jpg                    # the one that checkpoint.keep_best has kept
   gotrain predict runs/resnet50/checkpoints/step-00000090 photographs --top 1
   find photographs -newer last | gotrain predict runs/resnet50 - --json | jq -r .classes[0].class`,
 		Args: cobra.MinimumNArgs(2),

@@ -39,7 +39,7 @@ func noWeights(r *recipes.Recipe, err error) error {
 
 // weightsPath finds the initial weights: at model.init_from, or among the bundled data.
 func weightsPath(r *recipes.Recipe) (string, error) {
-	at := r.Model.InitFrom
+	at := checkpoint.Follow(r.Model.InitFrom)
 	_, err := os.Stat(at)
 	if err == nil {
 		return newest(at), nil

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -37,4 +38,26 @@ func (s *Store) Best() (string, error) {
 		return "", nil
 	}
 	return name, nil
+}
+
+// Follow returns the folder of the checkpoint that a pointer file names, if path is one: the files "best" and "latest" in a folder of checkpoints. Any other
+// path is returned as it is.
+func Follow(path string) string {
+	if base := filepath.Base(path); base != bestFile && base != latestFile {
+		return path
+	}
+	f, err := OS{}.Open(path)
+	if err != nil {
+		return path
+	}
+	defer f.Close()
+	raw := make([]byte, min(f.Size(), 64))
+	if n, err := f.ReadAt(raw, 0); n < len(raw) || err != nil && !errors.Is(err, io.EOF) {
+		return path
+	}
+	name := strings.TrimSpace(string(raw))
+	if _, _, ok := parseName(name); !ok {
+		return path
+	}
+	return filepath.Join(filepath.Dir(path), name)
 }

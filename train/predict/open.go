@@ -62,6 +62,7 @@ func (m *Model) find() error {
 	if err != nil {
 		return err
 	}
+	path = checkpoint.Follow(path)
 	st, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("predict: no checkpoint: %w", err)
