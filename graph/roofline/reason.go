@@ -34,7 +34,7 @@ func reason(g *Group, l npu.Limits) string {
 	case has("go:") || has("dnnl:ref"):
 		return "plain loops: there is no fast kernel for this op on this processor"
 	case has("wino"):
-		return "Winograd: a quarter of the products that are counted, and transforms, which wait for memory"
+		return "Winograd: a quarter of the products that are counted, or 4/9 of them, and transforms, which wait for memory"
 	}
 	for _, known := range reasons {
 		if g.Kind == known.kind || strings.HasPrefix(g.Kind, known.kind+" ") {

@@ -117,7 +117,9 @@ func New(step []Sample, l npu.Limits) *Report {
 
 func (k *Kernel) add(s Sample, l npu.Limits) {
 	c := CostOf(s.Op)
-	bound, by, least := seconds(c, l, ease(s.Op, s.Impl))
+	fewer, factors := ease(s.Op, s.Impl, c.Type)
+	c.Type = factors
+	bound, by, least := seconds(c, l, fewer)
 	k.Count++
 	k.Took += s.Took
 	k.FLOP, k.Reads, k.Writes, k.Type = k.FLOP+c.FLOP, k.Reads+c.Reads, k.Writes+c.Writes, c.Type

@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestExceeded(t *testing.T) {
 	}
 }
 
-// Winograd's convolutions may be four times as fast as their operations allow.
+// Winograd's convolutions may be four times as fast as their operations allow, with small tiles 2.25 times; large tiles of bf16 multiply float32.
 func TestWinograd(t *testing.T) {
 	x, w := npu.D(npu.F32, 8, 64, 56, 56), npu.D(npu.F32, 64, 64, 3, 3)
 	op := npu.Op{Kind: npu.Conv2D, Attrs: npu.Attrs{"stride": []int{1, 1}, "pad": []int{1, 1, 1, 1}}, In: []npu.Desc{x, w}, Out: []npu.Desc{x}}
@@ -67,6 +68,16 @@ func TestWinograd(t *testing.T) {
 	fewer := New([]Sample{{Op: op, Impl: "c:winograd", Took: 15 * time.Millisecond}}, limits())
 	if len(direct.Exceeded) != 1 || len(fewer.Exceeded) != 0 || !near0(fewer.Kernels[0].Bound*4, direct.Kernels[0].Bound) {
 		t.Errorf("%+v\n%+v", direct, fewer)
+	}
+	for i := range op.In {
+		op.In[i].DType = npu.BF16
+	}
+	bound := func(name string) float64 {
+		return New([]Sample{{Op: op.WithAlgorithm(name), Impl: "c:wino_conv", Took: time.Second}}, limits()).Kernels[0].Bound.Seconds()
+	}
+	plain := New([]Sample{{Op: op, Impl: "dnnl:jit", Took: time.Second}}, limits()).Kernels[0].Bound.Seconds()
+	if small, large := plain/bound(npu.Winograd2), plain/bound(npu.Winograd4); math.Abs(small-2.25) > 0.01 || math.Abs(large-2) > 0.01 {
+		t.Errorf("%g times and %g times as fast, want 2.25 and, at half the rate, 2", small, large)
 	}
 }
 
