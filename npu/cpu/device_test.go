@@ -109,7 +109,8 @@ func TestMemory(t *testing.T) {
 
 // The end of a large buffer wastes at most half a huge page.
 func TestExtent(t *testing.T) {
-	for _, n := range []int{hugePage, hugePage + 1, hugePage + page, hugePage*3/2 - 1, hugePage * 3 / 2, hugePage*3/2 + 1, 2*hugePage - 1, 2 * hugePage, 12345678} {
+	sizes := []int{hugePage, hugePage + 1, hugePage + page, hugePage*3/2 - 1, hugePage * 3 / 2, hugePage*3/2 + 1, 2*hugePage - 1, 2 * hugePage, 12345678}
+	for _, n := range sizes {
 		huge, all := extent(n)
 		if huge%hugePage != 0 || all%page != 0 || all < n || all < huge || all-huge > hugePage/2 || all-n > hugePage/2 || huge < all && all-n >= page {
 			t.Errorf("%d bytes take %d of huge pages, %d in all", n, huge, all)
