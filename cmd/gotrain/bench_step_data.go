@@ -38,7 +38,7 @@ func stepConfig(r *recipes.Recipe, k assemble.Rank, steps int) (c train.Config, 
 	}
 	c.Steps, c.Epochs, c.Schedule = steps+2, 0, train.ConstantLR(1e-6) // longer than what is measured: the end of a run is no step like others
 	c.Eval, c.SaveDir, c.SaveEvery, c.Resume, c.ResumeFrom, c.InitFrom = nil, "", 0, false, "", ""
-	c.CheckEvery, c.BucketAuto = -1, false
+	c.CheckEvery, c.BucketAuto, c.Monitor = -1, false, train.Monitor{}
 	return c, assumed, nil
 }
 

@@ -66,6 +66,7 @@ func EvalConfig(r *recipes.Recipe, rank Rank, from Trained) (train.Config, error
 	}
 	c, err := config(r, rank, held, held)
 	c.InitFrom, c.InitPartial = from.Path, false
+	c.Monitor = train.Monitor{} // which acts on a training only
 	return c, err
 }
 
