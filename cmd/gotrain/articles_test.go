@@ -114,13 +114,10 @@ func TestTheArticlesYAML(t *testing.T) {
 
 // hccl_test's command line, with mpirun in front and gotrain in place of ./bin/all_reduce_test.
 func TestTheArticlesBenchmark(t *testing.T) {
-	version, err := exec.Command("mpirun", "--version").CombinedOutput()
-	if err != nil || !strings.Contains(string(version), "Open MPI") {
-		t.Skip("Open MPI's mpirun is not installed")
-	}
+	mpirun := openMPI(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "mpirun", append(strings.Fields("--oversubscribe --allow-run-as-root -x GOTRAIN_TEST_MAIN=1 -n 2 "+os.Args[0]+" bench"),
+	cmd := exec.CommandContext(ctx, mpirun, append(strings.Fields("--oversubscribe --allow-run-as-root -x GOTRAIN_TEST_MAIN=1 -n 2 "+os.Args[0]+" bench"),
 		strings.Fields("all_reduce_test -b 8K -e 64K -f 2 -d fp32 -o sum -n 2 -p 2")...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !regexp.MustCompile(`(?m)^ *65536 +16384 +f32 +sum `).Match(out) {

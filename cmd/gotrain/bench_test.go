@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -313,10 +312,7 @@ func TestBenchCompress(t *testing.T) {
 
 // Under a launcher each process is a rank, and --ranks only says so.
 func TestBenchUnderMpirun(t *testing.T) {
-	mpirun, err := exec.LookPath("mpirun")
-	if err != nil {
-		t.Skip("mpirun is not installed")
-	}
+	mpirun := openMPI(t)
 	cmd := program(t)
 	cmd.Path = mpirun
 	cmd.Args = []string{"mpirun", "--oversubscribe", "-np", "2", os.Args[0], "bench", "reducescatter", "--max", "16K", "-n", "3", "--ranks", "5", "--json"}

@@ -417,11 +417,21 @@ func childWithRank(t *testing.T, parent, rank int) int {
 	return 0
 }
 
-func TestUnderMpirun(t *testing.T) {
+// openMPI is the path of Open MPI's mpirun; MPICH's has the same name and other options.
+func openMPI(t *testing.T) string {
+	t.Helper()
 	mpirun, err := exec.LookPath("mpirun")
 	if err != nil {
 		t.Skip("mpirun is not installed")
 	}
+	if v, err := exec.Command(mpirun, "--version").CombinedOutput(); err != nil || !strings.Contains(string(v), "Open MPI") {
+		t.Skip("mpirun is not Open MPI's")
+	}
+	return mpirun
+}
+
+func TestUnderMpirun(t *testing.T) {
+	mpirun := openMPI(t)
 	recipe, dir := tinyRecipe(t)
 	cmd := program(t)
 	cmd.Path = mpirun
