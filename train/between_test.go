@@ -1,12 +1,10 @@
 package train
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/comm/nodes"
@@ -25,24 +23,7 @@ func onHosts(t *testing.T, nodeOf []int, opts []Option, change func(tr *Trainer,
 		t.Fatal(err)
 	}
 	out := make([]losses, len(g))
-	errs := make([]error, len(g))
-	var wg sync.WaitGroup
-	for r, c := range g {
-		wg.Go(func() {
-			tr, err := New(append(slices.Clone(opts), WithComm(c), WithSinks(&out[r]))...)
-			if err == nil {
-				if change != nil {
-					change(tr, r)
-				}
-				_, err = tr.Run(context.Background())
-			}
-			errs[r] = err
-		})
-	}
-	wg.Wait()
-	for _, c := range g {
-		c.Close()
-	}
+	_, errs := runAll(t, g, func(r int) []Option { return append(slices.Clone(opts), WithSinks(&out[r])) }, change)
 	for r := range out {
 		if errors.Join(errs...) == nil && !slices.Equal(out[r].v, out[0].v) {
 			t.Errorf("ranks 0 and %d tell different losses:\n%v\n%v", r, out[0].v, out[r].v)

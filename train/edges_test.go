@@ -7,12 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/gotrain/gotrain/ddp/comm"
-	"github.com/gotrain/gotrain/ddp/comm/shm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/nn"
@@ -22,47 +18,6 @@ import (
 	"github.com/gotrain/gotrain/train/data"
 	"github.com/gotrain/gotrain/train/telemetry"
 )
-
-// together runs several ranks in this process and returns each one's result. None may hang.
-func together(t *testing.T, ranks int, opts func(rank int) []Option, after func(tr *Trainer, rank, step int)) ([]Result, []error) {
-	t.Helper()
-	comms := []comm.Communicator{nil}
-	if ranks > 1 {
-		var err error
-		if comms, err = shm.NewLocal(ranks); err != nil {
-			t.Fatal(err)
-		}
-	}
-	res, errs := make([]Result, ranks), make([]error, ranks)
-	var wg sync.WaitGroup
-	for r := range ranks {
-		wg.Go(func() {
-			tr, err := New(append(opts(r), WithComm(comms[r]))...)
-			if err == nil {
-				tr.afterStep = func(step int) {
-					if after != nil {
-						after(tr, r, step)
-					}
-				}
-				res[r], err = tr.Run(context.Background())
-			}
-			errs[r] = err
-		})
-	}
-	ended := make(chan struct{})
-	go func() { wg.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(30 * time.Second):
-		t.Fatal("a rank hangs")
-	}
-	for _, c := range comms {
-		if c != nil {
-			c.Close()
-		}
-	}
-	return res, errs
-}
 
 func small(t *testing.T, dir string, steps int) []Option {
 	return []Option{WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 4), WithSteps(steps), WithLR(0.02), WithDevice("ref", 1),

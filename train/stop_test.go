@@ -5,55 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/shm"
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data"
 )
-
-// ranksWith runs ranks in this process; change sees each trainer before it runs.
-func ranksWith(t *testing.T, ranks int, opts []Option, change func(tr *Trainer, rank int)) (losses, evals, []error) {
-	t.Helper()
-	comms := []comm.Communicator{nil}
-	if ranks > 1 {
-		var err error
-		if comms, err = shm.NewLocal(ranks); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l, e := losses{}, evals{map[int64]float64{}}
-	errs := make([]error, ranks)
-	var wg sync.WaitGroup
-	for r := range ranks {
-		wg.Go(func() {
-			own := append(append([]Option{}, opts...), WithComm(comms[r]))
-			if r == 0 {
-				own = append(own, WithSinks(&l, &e))
-			}
-			tr, err := New(own...)
-			if err == nil {
-				if change != nil {
-					change(tr, r)
-				}
-				_, err = tr.Run(context.Background())
-			}
-			errs[r] = err
-		})
-	}
-	wg.Wait()
-	for _, c := range comms {
-		if c != nil {
-			c.Close()
-		}
-	}
-	return l, e, errs
-}
 
 // A step abandoned at any place before its update leaves no trace: the checkpoint is that of the previous step, and the resumed run has the losses
 // and evaluations (which use running statistics) of an uninterrupted one. If updates do not wait, the step is completed.

@@ -7,15 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"image"
-	"image/draw"
-	"image/jpeg"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"text/tabwriter"
+
+	"github.com/gotrain/gotrain/train/data/images/mosaic"
 )
 
 // loaded is what a program of -what data prints.
@@ -49,7 +48,7 @@ func (h *harness) data() error {
 	}
 	small := filepath.Join(h.o.bench, "..", "recipes", "data", "flowers", "train")
 	big, tokens := filepath.Join(h.scratch, "500x375"), filepath.Join(h.scratch, "tokens")
-	if err := mosaics(small, filepath.Join(big, "train", "all"), 60); err != nil {
+	if err := mosaic.Write(small, filepath.Join(big, "train", "all"), 60); err != nil {
 		return err
 	}
 	text := filepath.Join(h.o.bench, "..", "recipes", "data", "shakespeare", "train.txt")
@@ -142,45 +141,4 @@ func (h *harness) loadAll(l loading) error {
 		fmt.Fprintf(w, "%s\t%.0f\t%.0f…%.0f\t%.2f ×\t%s\n", c.name, median(v), slices.Min(v), slices.Max(v), median(rates["gotrain"])/median(v), versions[c.name])
 	}
 	return w.Flush()
-}
-
-// mosaics makes n pictures of 500 x 375 pixels from photographs, unscaled, so that they have the detail of photographs of that size.
-func mosaics(from, to string, n int) error {
-	files, err := filepath.Glob(filepath.Join(from, "*", "*.jpg"))
-	if err != nil || len(files) < 80 {
-		return fmt.Errorf("%d photographs in %s", len(files), from)
-	}
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
-	next := 0
-	for i := range n {
-		out := image.NewRGBA(image.Rect(0, 0, 500, 375))
-		for y := 0; y < 375; {
-			low := 375
-			for x := 0; x < 500; {
-				raw, err := os.ReadFile(files[next*37%len(files)])
-				if err != nil {
-					return err
-				}
-				img, err := jpeg.Decode(bytes.NewReader(raw))
-				if err != nil {
-					return err
-				}
-				next++
-				draw.Draw(out, img.Bounds().Add(image.Pt(x, y)), img, image.Point{}, draw.Src)
-				x += img.Bounds().Dx()
-				low = min(low, img.Bounds().Dy())
-			}
-			y += low
-		}
-		var buf bytes.Buffer
-		if err := jpeg.Encode(&buf, out, &jpeg.Options{Quality: 90}); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, fmt.Sprintf("%03d.jpg", i)), buf.Bytes(), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -5,31 +5,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"image/jpeg"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
-
-func TestMosaics(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "all")
-	if err := mosaics("../../recipes/data/flowers/train", dir, 2); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"000.jpg", "001.jpg"} {
-		raw, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if cfg, err := jpeg.DecodeConfig(bytes.NewReader(raw)); err != nil || cfg.Width != 500 || cfg.Height != 375 || len(raw) < 30000 {
-			t.Errorf("%s: %d bytes, %+v, %v", name, len(raw), cfg, err)
-		}
-	}
-	if err := mosaics(t.TempDir(), dir, 1); err == nil {
-		t.Error("makes pictures of nothing")
-	}
-}
 
 // Medians, ratios, and who could not run.
 func TestLoadersTable(t *testing.T) {

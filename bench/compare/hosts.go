@@ -15,8 +15,8 @@ import (
 	"text/tabwriter"
 )
 
-// fared is how one run went: training steps between hosts, in milliseconds.
-type fared struct {
+// timing is how one run went: training steps between hosts, in milliseconds.
+type timing struct {
 	step, exposed    float64 // exposed: communication that compute does not hide
 	forecast, hidden float64 // step and exposed communication that gotrain plan predicts; 0: no prediction
 	bound            float64 // exposed communication on an ideal wire, by gotrain plan
@@ -26,7 +26,7 @@ type fared struct {
 // trainer is a contestant of -what hosts.
 type trainer struct {
 	name string
-	run  func(ctx context.Context, n network, s setting) (fared, error)
+	run  func(ctx context.Context, n network, s setting) (timing, error)
 }
 
 // hosts compares training between network namespaces: gotrain with each codec, and PyTorch DDP over gloo with and without its f16 hook.
@@ -39,7 +39,7 @@ func (h *harness) hosts() error {
 	if t.worlds, err = numbers("-world", h.o.worlds); err != nil {
 		return err
 	}
-	rooms := &hostRuns{tcp: t, alone: map[string]float64{}}
+	runs := &hostRuns{tcp: t, alone: map[string]float64{}}
 	for _, name := range []string{"gotrain", "hcclrun"} {
 		if _, missing := h.build(name, "./cmd/"+name); missing != "" {
 			return errors.New(missing)
@@ -49,7 +49,7 @@ func (h *harness) hosts() error {
 		return err
 	}
 	defer t.namespaces(context.Background(), "down")
-	settings, err := rooms.settings()
+	settings, err := runs.settings()
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (h *harness) hosts() error {
 			return err
 		}
 		for _, s := range settings {
-			if err := rooms.race(n, s); err != nil {
+			if err := runs.race(n, s); err != nil {
 				return err
 			}
 		}
@@ -108,7 +108,7 @@ func (h *hostRuns) race(n network, s setting) error {
 	if err != nil {
 		return fmt.Errorf("one rank alone: %w", err)
 	}
-	runs := map[string][]fared{}
+	runs := map[string][]timing{}
 	for round := range h.o.rounds {
 		for _, c := range field {
 			ctx, cancel := context.WithTimeout(h.ctx, h.o.timeout)
@@ -131,7 +131,7 @@ func (h *hostRuns) race(n network, s setting) error {
 }
 
 // print shows the medians of a setting.
-func (h *hostRuns) print(n network, s setting, single float64, field []trainer, runs map[string][]fared) {
+func (h *hostRuns) print(n network, s setting, single float64, field []trainer, runs map[string][]timing) {
 	w := tabwriter.NewWriter(h.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "%s, %d hosts at %s\tstep ms\texposed ms\tideal wire\tplan: step\tplan: exposed\tof measured\tspeed of one rank\tothers\t\n",
 		s.label(), s.World, n.name)
@@ -141,22 +141,22 @@ func (h *hostRuns) print(n network, s setting, single float64, field []trainer, 
 			fmt.Fprintf(w, "%s\t-\t\t\t\t\t\t\t\t\n", c.name)
 			continue
 		}
-		pick := func(f func(fared) float64) float64 {
+		pick := func(f func(timing) float64) float64 {
 			var v []float64
 			for _, r := range rs {
 				v = append(v, f(r))
 			}
 			return median(v)
 		}
-		step := pick(func(r fared) float64 { return r.step })
-		forecast := pick(func(r fared) float64 { return r.forecast })
+		step := pick(func(r timing) float64 { return r.step })
+		forecast := pick(func(r timing) float64 { return r.forecast })
 		ratio := 0.0
 		if forecast > 0 {
 			ratio = 100 * forecast / step
 		}
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%s\t%s\t%s\t%s\t%.0f %%\t%.0f %%\t\n", c.name, step, pick(func(r fared) float64 { return r.exposed }),
-			known(pick(func(r fared) float64 { return r.bound }), "%.1f"), known(forecast, "%.1f"), known(pick(func(r fared) float64 { return r.hidden }), "%.1f"),
-			known(ratio, "%.0f %%"), 100*single/step, pick(func(r fared) float64 { return r.disturbed }))
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%s\t%s\t%s\t%s\t%.0f %%\t%.0f %%\t\n", c.name, step, pick(func(r timing) float64 { return r.exposed }),
+			known(pick(func(r timing) float64 { return r.bound }), "%.1f"), known(forecast, "%.1f"), known(pick(func(r timing) float64 { return r.hidden }), "%.1f"),
+			known(ratio, "%.0f %%"), 100*single/step, pick(func(r timing) float64 { return r.disturbed }))
 	}
 	w.Flush()
 	fmt.Fprintf(h.out, "medians of %d rounds; one rank alone takes %.1f ms a step; exposed of PyTorch: its step less that of ranks that do not reduce\n",
@@ -213,15 +213,15 @@ func (h *hostRuns) command(dir string, s setting, codec string) ([]string, error
 
 // gotrain trains with hcclrun, a rank in each namespace.
 func (h *hostRuns) gotrain(codec string) trainer {
-	return trainer{name: "gotrain " + codec, run: func(ctx context.Context, n network, s setting) (fared, error) {
+	return trainer{name: "gotrain " + codec, run: func(ctx context.Context, n network, s setting) (timing, error) {
 		dir, err := os.MkdirTemp(h.scratch, "hosts-")
 		if err != nil {
-			return fared{}, err
+			return timing{}, err
 		}
 		defer os.RemoveAll(dir)
 		rank, err := h.command(dir, s, codec)
 		if err != nil {
-			return fared{}, err
+			return timing{}, err
 		}
 		var names []string
 		for r := range s.World {
@@ -230,7 +230,7 @@ func (h *hostRuns) gotrain(codec string) trainer {
 		args := []string{"--rsh", "ip netns exec", "-H", strings.Join(names, ","), "--master_addr", n.address(0), "-x", "GOTRAIN_THREADS=" + strconv.Itoa(s.Threads)}
 		r, err := execute(ctx, nil, filepath.Join(h.scratch, "hcclrun"), append(args, rank...)...)
 		if err != nil {
-			return fared{}, err
+			return timing{}, err
 		}
 		path := filepath.Join(dir, "metrics.jsonl")
 		out, err := timesOf(path, s)
@@ -243,7 +243,7 @@ func (h *hostRuns) gotrain(codec string) trainer {
 }
 
 // timesOf reads the times of the measured steps.
-func timesOf(path string, s setting) (out fared, err error) {
+func timesOf(path string, s setting) (out timing, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return out, err
@@ -270,7 +270,7 @@ func timesOf(path string, s setting) (out fared, err error) {
 }
 
 // forecast asks gotrain plan about the run, with the kernel times that the run has measured.
-func (h *hostRuns) forecast(ctx context.Context, metrics string, rank []string, n network, s setting, out *fared) error {
+func (h *hostRuns) forecast(ctx context.Context, metrics string, rank []string, n network, s setting, out *timing) error {
 	args := slices.Clone(rank[1:])
 	args[0] = "plan"
 	world := strconv.Itoa(s.World)
@@ -297,7 +297,7 @@ func (h *hostRuns) forecast(ctx context.Context, metrics string, rank []string, 
 
 // pytorch trains with DDP over gloo; hook "fp16" compresses.
 func (h *hostRuns) pytorch(hook string) trainer {
-	return trainer{name: "pytorch " + hook, run: func(ctx context.Context, n network, s setting) (fared, error) {
+	return trainer{name: "pytorch " + hook, run: func(ctx context.Context, n network, s setting) (timing, error) {
 		script, more := "resnet_torch.py", []string(nil)
 		if s.Model != "" {
 			script, more = "llama_torch.py", []string{"--shape", s.Model, "--seq", strconv.Itoa(s.Seq)}
@@ -320,9 +320,9 @@ func (h *hostRuns) pytorch(hook string) trainer {
 		}
 		step, disturbed, err := one("--hook", hook)
 		if err != nil {
-			return fared{}, err
+			return timing{}, err
 		}
 		apart, _, err := one("--hook", "off")
-		return fared{step: step, exposed: max(0, step-apart), disturbed: disturbed}, err
+		return timing{step: step, exposed: max(0, step-apart), disturbed: disturbed}, err
 	}}
 }

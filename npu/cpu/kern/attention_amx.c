@@ -42,6 +42,7 @@ int kern_amx(void) {
 }
 
 #pragma GCC target("amx-tile,amx-bf16,avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi,bmi2,prefer-vector-width=512")
+#include "amx.h"
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -50,17 +51,6 @@ int kern_amx(void) {
 enum { M = AT_M, N = 256, W = 32 };
 typedef __m512 F;
 typedef uint16_t half;
-
-// All eight tiles are 16 rows of 64 bytes. The configuration belongs to the thread; oneDNN sets its own before it uses the unit.
-static void tiles_on(void) {
-	struct {
-		uint8_t palette, start, zero[14];
-		uint16_t width[16];
-		uint8_t rows[16];
-	} cfg __attribute__((aligned(64))) = {.palette = 1};
-	for (int i = 0; i < 8; i++) cfg.width[i] = 64, cfg.rows[i] = 16;
-	_tile_loadconfig(&cfg);
-}
 
 // Sets 32×32 of c to (or with add, adds to it) the product of a, k pieces of 32 rows of 32, a step apart, and b, 16·k rows of 32 pairs. Row
 // lengths in elements.

@@ -10,19 +10,13 @@ limit_loop limit_tiles(void) { return (limit_loop){0}; }
 
 #else
 #pragma GCC target("amx-tile,amx-bf16")
-#include <immintrin.h>
+#include "amx.h"
 
-// Four sums at a time, as the products of this package have. The configuration belongs to the thread.
+// Four sums at a time, as the products of this package have.
 static void products(void *ctx, int64_t lo, int64_t hi) {
 	(void)lo, (void)hi;
 	const limit_job *j = ctx;
-	struct {
-		uint8_t palette, start, zero[14];
-		uint16_t width[16];
-		uint8_t rows[16];
-	} cfg __attribute__((aligned(64))) = {.palette = 1};
-	for (int i = 0; i < 8; i++) cfg.width[i] = 64, cfg.rows[i] = 16;
-	_tile_loadconfig(&cfg);
+	tiles_on();
 	_tile_zero(0);
 	_tile_zero(1);
 	_tile_zero(2);
