@@ -144,6 +144,9 @@ func (in *inspection) print(out io.Writer, tensors bool) error {
 	for _, name := range sorted(s.Metrics) {
 		fmt.Fprintf(w, "%s\t%.6g\n", name, s.Metrics[name])
 	}
+	if s.Network != nil && in.Llama == nil {
+		fmt.Fprintf(w, "network\t%s\n", s.Network)
+	}
 	if c := in.Llama; c != nil {
 		printLlama(w, *c, sizeName(*c))
 	}

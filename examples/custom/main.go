@@ -30,7 +30,7 @@ func model(b *graph.Builder, in train.Inputs) train.Outputs {
 	x = b.Dropout(b.Flatten(b.Relu(x)), 0.2)
 	logits := nn.Linear{Out: 10}.Apply(b, "fc", x)
 	loss, n := b.CrossEntropy(logits, in["label"])
-	return train.Outputs{Loss: loss, Count: n, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
+	return train.Outputs{Loss: loss, Count: n, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
 }
 
 func run(ctx context.Context, w io.Writer, epochs float64) (train.Result, error) {

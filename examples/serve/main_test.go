@@ -29,19 +29,19 @@ import (
 	"github.com/gotrain/gotrain/train/predict"
 )
 
-// trained is the folder of a small ResNet that was trained for a few steps.
-func trained(t testing.TB) string {
+// trained is the folder of a small ResNet, for pictures of side x side pixels, that was trained for a few steps.
+func trained(t testing.TB, width, side int) string {
 	t.Helper()
-	cfg := resnet.Config{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Classes: 7, SmallStem: true}
+	cfg := resnet.Config{Blocks: [4]int{1, 1, 1, 1}, Width: width, Classes: 7, SmallStem: true}
 	raw, err := json.Marshal(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := data.NewSynthetic(1, 64, 7, 3, 32, 32)
+	src, err := data.NewSynthetic(1, 64, 7, 3, side, side)
 	if err != nil {
 		t.Fatal(err)
 	}
-	prep, err := json.Marshal(images.Preparation{Channels: 3, Height: 32, Width: 32, Short: 32})
+	prep, err := json.Marshal(images.Preparation{Channels: 3, Height: side, Width: side, Short: side})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func post(c *http.Client, url string, body io.Reader) (code int, answer string, 
 
 // The server answers many clients at once, with good pictures among requests of every bad kind; its memory does not grow, and it ends.
 func TestServer(t *testing.T) {
-	m, err := predict.Open(trained(t), predict.WithMaxPixels(1e6), predict.WithDevice("cpu", 1, nil))
+	m, err := predict.Open(trained(t, 8, 32), predict.WithMaxPixels(1e6), predict.WithDevice("cpu", 1, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
