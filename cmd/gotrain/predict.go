@@ -89,7 +89,7 @@ func (a *app) predict(ctx context.Context, path string, args []string, f *predic
 	}
 	p := &predictions{a: a, f: f, begin: time.Now(), last: time.Now()}
 	err = p.all(ctx, m, files(args, stdin))
-	if p.done > 0 {
+	if p.done > p.bad {
 		took := time.Since(p.begin)
 		fmt.Fprintf(a.err, "%s in %v on %s (%s), %.1f a second\n", p.counted(), took.Round(time.Millisecond), m.Info().Name, m.Compute(),
 			float64(p.done)/took.Seconds())

@@ -145,6 +145,9 @@ func open(t testing.TB, dir string, opts ...predict.Option) *predict.Model {
 
 // What a checkpoint predicts is what the trainer has evaluated: loss and accuracy of all held-out pictures, from decoded pictures and from files.
 func TestPredictionsAreThoseOfTheEvaluation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("for the race detector there is nothing in it that the other tests lack")
+	}
 	dir, eval := trained(t, resnetModel, "resnet")
 	m := open(t, dir)
 	pictures, labels := held(t, 500)
@@ -349,6 +352,9 @@ func TestWhatIsMissing(t *testing.T) {
 
 // bf16 is taken from the checkpoint, and another type from the option; the reference device predicts the same.
 func TestTypesAndDevices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("for the race detector there is nothing in it")
+	}
 	dir, _ := trained(t, resnetModel, "resnet", func(c *train.Config) { c.Compute = npu.BF16 })
 	pictures, _ := held(t, 4)
 	predictAll := func(m *predict.Model) (out [][]float32) {
