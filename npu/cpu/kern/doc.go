@@ -21,6 +21,8 @@
 // The kinds of language models accept Plain only. Rope kernels with the same angles share one table of cosines and sines; positions beyond it are computed
 // when needed. An id outside an embedding's table fails the command before anything is written, and the error names the position of the id.
 //
+// Pack (pack.go) is the exception among conversions: weights from float32 to blocks of bf16.
+//
 // Winograd's convolution (winograd.go) has only its transforms here. The matrix products between them are commands of the caller, which the kernel runs in the
 // threads that do the transforms.
 //

@@ -186,3 +186,31 @@ INLINE V ISA(keep)(V v, int n) {
 	for (int i = 0; i < VL; i++) lane[i] = i;
 	return (V)((lane < n) & (I)v);
 }
+
+#undef SHUFFLE
+#ifdef __clang__
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (I){__VA_ARGS__})
+#endif
+
+// Transposes VL vectors: log2(VL) times the first half is interleaved with the second.
+INLINE void ISA(vturn)(V b[VL]) {
+	UNROLL for (int s = 1; s < VL; s *= 2) {
+		V t[VL];
+		_Pragma("GCC unroll 16") for (int i = 0; i < VL / 2; i++) {
+			V x = b[i], y = b[i + VL / 2];
+#if VL == 16
+			t[2 * i] = SHUFFLE(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+			t[2 * i + 1] = SHUFFLE(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#elif VL == 8
+			t[2 * i] = SHUFFLE(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+			t[2 * i + 1] = SHUFFLE(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+			t[2 * i] = SHUFFLE(x, y, 0, 4, 1, 5);
+			t[2 * i + 1] = SHUFFLE(x, y, 2, 6, 3, 7);
+#endif
+		}
+		_Pragma("GCC unroll 16") for (int i = 0; i < VL; i++) b[i] = t[i];
+	}
+}

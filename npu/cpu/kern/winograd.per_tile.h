@@ -155,7 +155,7 @@ NOINLINE void TILED(flipped)(const wino *g, const EL *w, ML *u, int64_t k0, int6
 					const EL *p = w + (i * g->out + o0 + c + r) * g->in + k;
 					b[r] = r >= n ? (V){0} : deep == VL ? CAT(ld_, ISA(E))(p) : CAT(ldn_, ISA(E))(p, deep);
 				}
-				ISA(turn)(b);
+				ISA(vturn)(b);
 				for (int r = 0; r < VL; r++) a[r][i] = b[r];
 			}
 			for (int r = 0; r < deep; r++) TILED(weights1)(a[r], u + (k + r) * wide + c, g->in * wide, n, 1);
