@@ -93,7 +93,7 @@ A run is described by a recipe, a TOML file. The binary has some built in (gotra
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.AddCommand(a.runCmd(), a.validateCmd(), a.planCmd(), a.evalCmd(), a.recipesCmd(), a.inspectCmd(), a.importCmd(), a.exportCmd(),
-		a.predictCmd(), a.generateCmd(), a.tokenizeCmd(), a.benchCmd(), a.doctorCmd(), a.versionCmd(), a.docsCmd())
+		a.predictCmd(), a.generateCmd(), a.dataCmd(), a.tokenizeCmd(), a.benchCmd(), a.doctorCmd(), a.versionCmd(), a.docsCmd())
 	root.CompletionOptions.HiddenDefaultCmd = false
 	a.addLogLevel(root)
 	a.fixCompletion(root)

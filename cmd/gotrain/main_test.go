@@ -68,7 +68,7 @@ func golden(t *testing.T, name, got string) {
 // The command line is a promise: its help is checked in.
 func TestHelp(t *testing.T) {
 	for _, verb := range []string{"", "run", "validate", "plan", "eval", "recipes", "recipes list", "recipes show", "recipes copy", "inspect", "version",
-		"predict", "bench", "bench allreduce", "bench broadcast", "bench step", "bench data"} {
+		"predict", "data", "data check", "data stats", "bench", "bench allreduce", "bench broadcast", "bench step", "bench data"} {
 		out, errs, code := cli(t, append(strings.Fields(verb), "--help")...)
 		if code != 0 || errs != "" {
 			t.Errorf("%s --help: code %d, %s", verb, code, errs)

@@ -93,6 +93,12 @@ func newBatch(fields []Field, size int, alloc func(int64) ([]byte, error), free 
 	return b, nil
 }
 
+// Memory is n bytes of ordinary memory in which every element type is aligned, for Source.Load.
+func Memory(n int) []byte {
+	b, _ := words(int64(n)) // never fails
+	return b
+}
+
 // words is ordinary memory in which every element type is aligned.
 func words(n int64) ([]byte, error) {
 	w := make([]uint64, (n+7)/8)

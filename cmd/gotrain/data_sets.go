@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/recipes/assemble"
+	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/data/images"
+	"github.com/gotrain/gotrain/train/data/survey"
+)
+
+// dataSets opens the splits that a recipe or a path names. pixels is the largest picture that is read; 0: the default.
+func (a *app) dataSets(ctx context.Context, place string, f *surveyFlags, c *cobra.Command) (sets []survey.Set, pixels int, err error) {
+	st, err := os.Stat(place)
+	isPath := err == nil && !strings.HasSuffix(place, ".toml") || strings.HasSuffix(place, ".tar") || strings.HasSuffix(place, ".csv")
+	if place == "-" || !isPath {
+		return a.recipeSets(place, f, c)
+	}
+	if len(f.all()) > 0 {
+		return nil, 0, launch.WithCode(launch.ExitUsage, fmt.Errorf("--set and --ranks change a recipe, and %s is none", place))
+	}
+	switch {
+	case err == nil && st.IsDir():
+		sets, err = folderSets(ctx, place)
+	default:
+		sets, err = openSets(ctx, []string{place})
+	}
+	return sets, 0, launch.WithCode(launch.ExitNoInput, err)
+}
+
+// recipeSets opens the data of a recipe without what augments or normalises them.
+func (a *app) recipeSets(place string, f *surveyFlags, c *cobra.Command) ([]survey.Set, int, error) {
+	r, err := f.loadOr(place, c.InOrStdin())
+	if err != nil {
+		return nil, 0, err
+	}
+	a.warn(r.Warnings())
+	d := &r.Data
+	if d.Kind == "synthetic" {
+		return nil, 0, launch.WithCode(launch.ExitUsage, fmt.Errorf("the data of %s are noise\nhint: --set data.kind=imagefolder --set data.root=FOLDER", r.Source()))
+	}
+	d.Augment, d.Policy, d.EraseProb, d.Mixup, d.Cutmix, d.ColorJitter = "none", "none", 0, 0, 0, nil
+	for i := range d.Mean {
+		d.Mean[i] = 0
+	}
+	for i := range d.Std {
+		d.Std[i] = 1
+	}
+	train, eval, err := assemble.Data(r, assemble.Rank{Identity: launch.Identity{World: 1, LocalWorld: 1}})
+	if err != nil {
+		return nil, 0, launch.WithCode(launch.ExitNoInput, err)
+	}
+	sets := []survey.Set{{Name: splitName(r, d.TrainSplit, "train"), Source: train}}
+	if eval != nil {
+		sets = append(sets, survey.Set{Name: splitName(r, d.EvalSplit, "held out"), Source: eval})
+	}
+	return sets, int(d.MaxMegapixels * 1e6), nil
+}
+
+// splitName is the recipe's name of a split, or another one where both have the same.
+func splitName(r *recipes.Recipe, name, other string) string {
+	if r.Data.TrainSplit == r.Data.EvalSplit {
+		return other
+	}
+	return name
+}
+
+// splits are the usual names, the training split first.
+var splits = []string{"train", "val", "valid", "validation", "test"}
+
+// folderSets finds out what a folder holds.
+func folderSets(ctx context.Context, root string) ([]survey.Set, error) {
+	for _, pattern := range []string{"%s", "%s.csv", "%s*.tar"} {
+		var there []string
+		for _, s := range splits {
+			at := filepath.Join(root, fmt.Sprintf(pattern, s))
+			found, err := filepath.Glob(at)
+			if err != nil {
+				return nil, err
+			}
+			if len(found) == 0 || pattern == "%s" && !holdsFolders(found[0]) {
+				continue
+			}
+			there = append(there, at)
+		}
+		if len(there) > 0 {
+			return openSets(ctx, there)
+		}
+	}
+	return openSets(ctx, []string{root})
+}
+
+func holdsFolders(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			return true
+		}
+	}
+	return false
+}
+
+// openSets opens places; the classes of the first are those of all.
+func openSets(ctx context.Context, places []string) (sets []survey.Set, err error) {
+	o := images.Options{Transform: images.ResizeCrop{Short: 8, Width: 8, Height: 8}} // nothing is resized: pictures are examined as stored
+	for _, at := range places {
+		var src data.Source
+		switch {
+		case strings.HasSuffix(at, ".tar"):
+			src, err = images.NewShards(ctx, at, images.ShardOptions{Options: o})
+		case strings.HasSuffix(at, ".csv"):
+			src, err = images.NewList(at, images.ListOptions{Options: o})
+		default:
+			src, err = images.NewFolder(at, o)
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.Classes = src.Classes()
+		name := strings.TrimRight(strings.SplitN(filepath.Base(at), ".", 2)[0], "*-_")
+		if len(places) == 1 {
+			name = "all"
+		}
+		sets = append(sets, survey.Set{Name: name, Source: src})
+	}
+	return sets, nil
+}
