@@ -61,7 +61,8 @@ func TestExamine(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Sets[0]
-	if s.Samples != 6 || len(s.Broken) != 2 || r.Broken() != 2 || last != 8 || s.Formats["jpeg"] != 4 || s.Classes[1] != (survey.ClassCount{Name: "b", Samples: 3}) {
+	if s.Samples != 6 || len(s.Broken) != 2 || r.Broken() != 2 || last != 8 || s.Formats["jpeg"] != 4 ||
+		s.Classes[1] != (survey.ClassCount{Name: "b", Samples: 3}) {
 		t.Errorf("%+v, %d read", s, last)
 	}
 	if !strings.HasSuffix(s.Broken[0].Path, "bad.jpg") || !strings.Contains(s.Broken[0].Reason, "text that begins with") || s.Imbalance() != 1 {
