@@ -8,15 +8,21 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
+	// An interrupt ends the build, and what is temporary is removed.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
+		stop()
 		os.Exit(1)
 	}
 }
