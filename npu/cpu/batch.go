@@ -50,7 +50,7 @@ func (s *stream) runC(batch []npu.Launch, profile bool) error {
 	if !profile {
 		times = nil
 	}
-	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, s.status, (*C.uint32_t)(unsafe.Pointer(s.skip))))
+	n := int(C.gt_run(&s.commands[0], C.int(len(batch)), stream, times, s.status, (*C.uint32_t)(unsafe.Pointer(s.skip)), s.inTeam))
 	if profile {
 		for i := range n {
 			s.Sample(npu.Sample{Launch: batch[i], Begin: time.Duration(int64(s.times[i].begin) - s.born), Dur: time.Duration(s.times[i].dur)})

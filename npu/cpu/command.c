@@ -9,8 +9,7 @@ int64_t gt_now(void) {
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status, const uint32_t *skip) {
-    *status = 0;
+static int run(const gt_command *c, int n, void *stream, gt_time *times, int *status, const uint32_t *skip) {
     for (int i = 0; i < n; i++) {
         if (skip && __atomic_load_n(skip, __ATOMIC_RELAXED)) {
             if (times) memset(times + i, 0, (n - i) * sizeof *times);
@@ -23,10 +22,26 @@ int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status
     return n;
 }
 
+int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status, const uint32_t *skip, const gt_team *team) {
+    *status = 0;
+    if (!team) return run(c, n, stream, times, status, skip);
+    for (int i = 0; i < n;) {
+        int end = i, own = c[i].fn == team->fn;
+        while (end < n && (c[end].fn == team->fn) == own) end++;
+        int with = own && end - i >= GT_TEAM_RUN;
+        if (with) team->use(team->self);
+        int ran = run(c + i, end - i, stream, times ? times + i : NULL, status, skip);
+        if (with) team->use(NULL);
+        if (*status) return i + ran;
+        i = end;
+    }
+    return n;
+}
+
 int gt_sequence_run(void *sequence, void *stream) {
     gt_sequence *s = sequence;
     int status;
-    s->failed = gt_run(s->c, s->n, stream, NULL, &status, NULL);
+    s->failed = gt_run(s->c, s->n, stream, NULL, &status, NULL, NULL);
     return status;
 }
 

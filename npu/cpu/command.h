@@ -8,9 +8,19 @@ typedef int (*gt_fn)(void *self, void *stream);
 typedef struct { gt_fn fn; void *self; } gt_command;
 typedef struct { int64_t begin, dur; } gt_time; // nanoseconds, CLOCK_MONOTONIC
 
+// A team of threads for long runs of commands that have the function fn: use(self) before, use(NULL) after.
+typedef struct {
+	gt_fn fn;
+	void (*use)(void *self);
+	void *self;
+} gt_team;
+
+// The least run for a team. Between primitives of the library, where runs are short, the threads of OpenMP are awake, and others would compete with them.
+enum { GT_TEAM_RUN = 16 };
+
 // Runs n commands in order and stops at the first that fails. Returns the number that succeeded; *status is that of the failed one. Once *skip
-// is not 0 the rest is skipped and counts as succeeded; skip may be NULL.
-int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status, const uint32_t *skip);
+// is not 0 the rest is skipped and counts as succeeded; skip may be NULL, and so may team.
+int gt_run(const gt_command *c, int n, void *stream, gt_time *times, int *status, const uint32_t *skip, const gt_team *team);
 int64_t gt_now(void);
 
 // A sequence of commands: gt_sequence_run stops at the first that fails.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/dnnl"
+	"github.com/gotrain/gotrain/npu/cpu/kern"
 	"github.com/gotrain/gotrain/npu/queue"
 )
 
@@ -40,6 +41,8 @@ type stream struct {
 	commands *[chunkLen]C.gt_command // C memory
 	times    *[chunkLen]C.gt_time    // C memory
 	status   *C.int                  // C memory: a Go variable would be allocated for each call
+	team     *kern.Team              // nil with one thread
+	inTeam   *C.gt_team              // C memory: what gt_run needs of it
 	skip     *uint32                 // C memory, because gt_run reads it between kernels; 1: see Skip
 
 	skipMu sync.Mutex // guards skip against Skip after the end of the thread
@@ -89,12 +92,32 @@ func (d *Device) NewStream(name string) (npu.Stream, error) {
 	s.times = (*[chunkLen]C.gt_time)(C.calloc(chunkLen, C.sizeof_gt_time))
 	s.status = (*C.int)(C.calloc(1, C.sizeof_int))
 	s.skip = (*uint32)(C.calloc(1, 4))
+	s.gather()
 	started := make(chan error)
 	go s.loop(started)
 	if err := <-started; err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// gather makes the team for long runs of small kernels. Its threads spin only where each has a processor to itself, as far as can be known here.
+func (s *stream) gather() {
+	if s.threads < 2 {
+		return
+	}
+	var mine unix.CPUSet
+	cores := len(s.dev.cpus)
+	if cores == 0 && unix.SchedGetaffinity(0, &mine) == nil {
+		cores = mine.Count()
+	}
+	if s.team = kern.NewTeam(s.threads, s.threads <= cores && dnnl.Spins()); s.team.Self() == nil {
+		s.team = nil // out of memory; OpenMP serves
+		return
+	}
+	s.inTeam = (*C.gt_team)(C.calloc(1, C.sizeof_gt_team))
+	s.inTeam.fn, s.inTeam.self = C.gt_fn(s.team.Exec()), s.team.Self()
+	*(*unsafe.Pointer)(unsafe.Pointer(&s.inTeam.use)) = s.team.Use()
 }
 
 // adopt registers s with the device, as its compute stream if it has none yet.
@@ -150,6 +173,10 @@ func (s *stream) drop() {
 	C.free(unsafe.Pointer(s.commands))
 	C.free(unsafe.Pointer(s.times))
 	C.free(unsafe.Pointer(s.status))
+	if s.team != nil {
+		s.team.Close()
+		C.free(unsafe.Pointer(s.inTeam))
+	}
 	s.skipMu.Lock()
 	C.free(unsafe.Pointer(s.skip))
 	s.skip = nil

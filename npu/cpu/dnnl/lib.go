@@ -145,6 +145,11 @@ func Environment(threads, share int, isa string) error {
 	return nil
 }
 
+// Spins reports whether threads that wait may spin for a moment, by what Environment or the user has set: not where several ranks share the processors.
+func Spins() bool {
+	return !strings.EqualFold(os.Getenv("OMP_WAIT_POLICY"), "passive") && os.Getenv("GOMP_SPINCOUNT") != "0"
+}
+
 // Path is the path of the loaded library.
 func (l *Lib) Path() string { return l.path }
 

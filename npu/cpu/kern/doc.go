@@ -50,5 +50,5 @@
 // processor supports is selected at run time. Other processors, including arm64, use the baseline, which is written with the compiler's portable vectors.
 // Attention in bfloat16 also has a form for AMX, the matrix unit of some Intel processors; its [Call.Impl] ends in "+amx". Without AMX it is computed in
 // float32. [EnvISA] limits the choice (isa.go). A command holds the function of its instruction set, so nothing is decided when it runs. Threads come from
-// libgomp if it can be loaded; otherwise everything runs on the calling thread.
+// libgomp if it can be loaded, and for long runs of kernels from a [Team]; otherwise everything runs on the calling thread.
 package kern

@@ -8,7 +8,7 @@ package kern
 // #include "kern.h"
 //
 // static kern_cmd *kern_new(int64_t sizes) { return calloc(1, sizeof(kern_cmd) + 8 * (size_t)sizes); }
-// static void *kern_exec_address(void) { return (void *)kern_exec; }
+// static void *kern_exec_address(int others) { return others ? (void *)kern_exec_others : (void *)kern_exec; }
 import "C"
 
 import (
@@ -170,7 +170,9 @@ func (c *Cmd) Run(threads int) error {
 }
 
 // Command is the C function int fn(void *self, void *stream) that executes the command, and its self. The stream is ignored. self lives as long as c.
-func (c *Cmd) Command() (fn, self unsafe.Pointer) { return C.kern_exec_address(), unsafe.Pointer(c.c) }
+func (c *Cmd) Command() (fn, self unsafe.Pointer) {
+	return C.kern_exec_address(C.int(bit(c.products > 0, 1))), unsafe.Pointer(c.c)
+}
 
 // Err returns the error of the last execution, or nil.
 func (c *Cmd) Err() error {

@@ -39,6 +39,9 @@ int kern_run(kern_cmd *c, int nthreads);
 // kern_exec is kern_run(self, self->threads) with the signature of a generic command. The stream is for commands of others that a kernel runs.
 int kern_exec(void *self, void *stream);
 
+// kern_exec_others is the same, for kernels that run commands of others. Those may open parallel regions of their own, so a team (team.h) does not run them.
+int kern_exec_others(void *self, void *stream);
+
 // kern_find is the kernel of that name for the instruction set, or null.
 kern_fn kern_find(const char *name, int isa);
 

@@ -1,7 +1,7 @@
 //go:build cgo && linux && (amd64 || arm64)
 
 #define _GNU_SOURCE
-#include "kern.h"
+#include "team.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -19,6 +19,8 @@ int kern_exec(void *self, void *stream) {
 	((kern_cmd *)self)->stream = stream;
 	return kern_run(self, ((kern_cmd *)self)->threads);
 }
+
+int kern_exec_others(void *self, void *stream) { return kern_exec(self, stream); }
 
 int kern_fail(kern_cmd *c, const char *format, ...) {
 	va_list args;
@@ -81,13 +83,16 @@ struct loop {
 	int64_t n, parts;
 };
 
-// The team may be smaller than requested (nesting, limits), so each thread takes every team-th part.
-static void body(void *arg) {
-	struct loop *l = arg;
-	for (int64_t t = omp_thread(), team = omp_threads(); t < l->parts; t += team) {
-		int64_t lo = l->n * t / l->parts, hi = l->n * (t + 1) / l->parts;
-		if (lo < hi) l->fn(l->ctx, lo, hi);
-	}
+static void part(void *loop, int64_t t) {
+	struct loop *l = loop;
+	int64_t lo = l->n * t / l->parts, hi = l->n * (t + 1) / l->parts;
+	if (lo < hi) l->fn(l->ctx, lo, hi);
+}
+
+// OpenMP's team may be smaller than requested (nesting, limits), so each thread takes every team-th part.
+static void body(void *loop) {
+	struct loop *l = loop;
+	for (int64_t t = omp_thread(), team = omp_threads(); t < l->parts; t += team) part(l, t);
 }
 
 int64_t kern_grain = 16384;
@@ -97,11 +102,17 @@ void kern_for(int nthreads, int64_t n, int64_t unit, void (*fn)(void *, int64_t,
 	int64_t most = unit < 1 ? n / kern_grain : unit >= kern_grain ? n : n / (kern_grain / unit);
 	if (most > n) most = n;
 	if (nthreads > most) nthreads = (int)most;
-	if (nthreads > 1) pthread_once(&once, resolve);
-	if (nthreads <= 1 || !gomp_parallel) {
+	if (nthreads <= 1) {
 		fn(ctx, 0, n);
 		return;
 	}
-	struct loop l = {fn, ctx, n, nthreads};
+	struct loop l = {fn, ctx, n, kern_team_parts(nthreads, most)};
+	if (l.parts > n) l.parts = n;
+	if (kern_team_loop(part, &l, l.parts)) return;
+	pthread_once(&once, resolve);
+	if (!gomp_parallel) {
+		fn(ctx, 0, n);
+		return;
+	}
 	gomp_parallel(body, &l, (unsigned)nthreads, 0);
 }
