@@ -44,11 +44,13 @@
 //
 // # Threads and memory
 //
-// Each stream is an OS thread. The first stream of a device is the compute stream, whose thread owns the OpenMP team of Options.Threads. C kernels on other
-// streams use one thread, because libgomp would otherwise start a team for each. The library's kernels are planned for all threads and belong on the compute
-// stream. Long runs of package kern's own kernels, as in generation, have a team of their own (kern.Team). Between primitives of the library OpenMP's threads
-// are awake, and the threads of a second team would only compete with them. A batch is executed by one C loop, so that the goroutine gives up the processor once and not between kernels. Memory is mapped with huge pages,
-// touched in the background from Alloc on, and not returned before Free: fresh memory is the most expensive resource of a virtual machine.
+// Each stream is an OS thread. The first stream of a device is the compute stream, whose thread owns the OpenMP team of Options.Threads. C
+// kernels on other streams use one thread, because libgomp would otherwise start a team for each. The library's kernels are planned for all
+// threads and belong on the compute stream. Long runs of package kern's own kernels, as in generation, have a team of their own
+// (kern.Team). Between primitives of the library OpenMP's threads are awake, and the threads of a second team would only compete with them.
+// A batch is executed by one C loop, so that the goroutine gives up the processor once and not between kernels. Memory is mapped with huge
+// pages, touched in the background from Alloc on, and not returned before Free: fresh memory is the most expensive resource of a virtual
+// machine.
 //
 // Pointers in a Bind may point into buffers of other owners (a transport's shared memory) if Buffer.Host is not nil and is not on the Go heap.
 package cpu
