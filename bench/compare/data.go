@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/gotrain/gotrain/train/data/images/mosaic"
@@ -31,14 +32,23 @@ type loader struct {
 	env  []string
 }
 
+// loads are the values of -load.
+var loads = []string{"photographs", "flowers", "tokens"}
+
 // loading is one thing that contestants load.
 type loading struct {
+	name              string // in -load
 	title, unit, root string
 	field             []loader
 }
 
 // data is -what data: samples a second on one processor, each contestant with one thread.
 func (h *harness) data() error {
+	for _, name := range strings.Split(h.o.loads, ",") {
+		if !slices.Contains(loads, name) {
+			return fmt.Errorf("-load: no %q among %s", name, strings.Join(loads, ", "))
+		}
+	}
 	bin, missing := h.build("gotrain", "./cmd/gotrain")
 	if missing != "" {
 		return errors.New(missing)
@@ -80,14 +90,17 @@ func (h *harness) data() error {
 	pictures := []string{"pillow", "torchvision", "albumentations", "dali"}
 	flowers := filepath.Join(h.o.bench, "..", "recipes", "data", "flowers")
 	for _, l := range []loading{
-		{"photographs of 500 x 375 to 224 x 224", "pictures/s", big, append([]loader{
+		{"photographs", "photographs of 500 x 375 to 224 x 224", "pictures/s", big, append([]loader{
 			ours("resnet50", "--set", "data.root="+big)}, peers(filepath.Join(big, "train"), pictures...)...)},
-		{"the bundled flowers (240 x 180) to 224 x 224", "pictures/s", flowers, append([]loader{
+		{"flowers", "the bundled flowers (240 x 180) to 224 x 224", "pictures/s", flowers, append([]loader{
 			ours("resnet50")}, peers(small, pictures...)...)},
-		{"windows of 256 tokens", "tokens/s", tokens, append([]loader{
+		{"tokens", "windows of 256 tokens", "tokens/s", tokens, append([]loader{
 			ours("llama-tiny", "--set", "data.kind=tokens", "--set", "data.root="+tokens, "--set", "text.sequence=256", "--set", "train.batch_per_rank=16")},
 			peers(shards[0], "numpy", "datasets")...)},
 	} {
+		if !slices.Contains(strings.Split(h.o.loads, ","), l.name) {
+			continue
+		}
 		if err := h.loadAll(l); err != nil {
 			return err
 		}

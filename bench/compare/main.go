@@ -45,6 +45,7 @@ type options struct {
 	maxBytes   int
 
 	loadSeconds float64 // of -what data
+	loads       string  // what it loads
 
 	// of -what predict
 	pictures int
@@ -100,6 +101,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs.StringVar(&o.namespaces, "namespaces", "hn", "prefix of the names of the namespaces that net makes")
 	fs.StringVar(&o.markTCP, "mark-tcp", "", "the bare program of net, with options of its own; empty: $BENCH_MARK_TCP")
 	fs.IntVar(&o.maxBytes, "max", 256<<20, "largest size of net in bytes; on a network with a rate at most 64 MiB")
+	fs.StringVar(&o.loads, "load", strings.Join(loads, ","), "what data loads")
 	fs.Float64Var(&o.loadSeconds, "load-seconds", 2, "how long a contestant of data loads samples")
 	fs.IntVar(&o.pictures, "pictures", 1000, "photographs that predict classifies")
 	fs.StringVar(&o.depths, "depth", "50", "ResNets of predict: 18, 34, 50, 101, 152")
