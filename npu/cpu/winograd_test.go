@@ -207,12 +207,12 @@ func TestWinogradSuite(t *testing.T) {
 	})
 }
 
-// Every instruction set has its own transforms.
+// Every instruction set has its own transforms, and takes blocks that are wider than its vectors or narrower.
 func TestWinogradISAs(t *testing.T) {
 	expected := map[string][][]byte{}
-	for _, isa := range []string{"base", "avx2"} {
-		t.Setenv(kern.EnvISA, isa)
-		d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0]}})
+	for _, form := range [][2]string{{"base", "auto"}, {"avx2", "auto"}, {"base", string(NChw8c)}, {"", string(NChw8c)}} {
+		t.Setenv(kern.EnvISA, form[0])
+		d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "layout": form[1]}})
 		g := newRig(t, d)
 		for i, c := range winogradCases(2) {
 			for _, dt := range winogradTypes {
