@@ -35,7 +35,9 @@ func move(f func(arg float64, p *Pixels) matrix) func(*Pixels, *Scratch, float64
 			return
 		}
 		m, old := f(arg, p), s.copyOf(p)
-		if warpFast(p, old, m, fill) {
+		if native && len(p.Pix) > 0 {
+			s.m, s.fill = m, fill
+			warpFast(p, old, &s.m, &s.fill)
 			return
 		}
 		warp(p, old, m, fill)

@@ -13,6 +13,14 @@ func colour(p *Pixels, _ *Scratch, factor float64, _ [3]byte) {
 	if p.C != 3 {
 		return
 	}
+	if native && len(p.Pix) > 0 {
+		colourFast(p, factor)
+		return
+	}
+	colourPlain(p, factor)
+}
+
+func colourPlain(p *Pixels, factor float64) {
 	// Products for all differences of two bytes, as float32 like Pillow's.
 	var by [511]float32
 	for d := range by {
@@ -34,6 +42,14 @@ func hue(p *Pixels, _ *Scratch, turns float64, _ [3]byte) {
 		return
 	}
 	shift := byte(int(turns * 255))
+	if native && len(p.Pix) > 0 {
+		hueFast(p, shift)
+		return
+	}
+	huePlain(p, shift)
+}
+
+func huePlain(p *Pixels, shift byte) {
 	for pix := p.Pix; len(pix) >= 3; pix = pix[3:] {
 		q := (*[3]byte)(pix)
 		h, s, v := toHSV(q[0], q[1], q[2])

@@ -30,6 +30,8 @@ func grey(r, g, b byte) int { return (19595*int(r) + 38470*int(g) + 7471*int(b) 
 type Scratch struct {
 	other Pixels
 	steps []Step
+	m     matrix // for C
+	fill  [3]byte
 }
 
 // copyOf returns a copy of the pixels in the scratch memory.

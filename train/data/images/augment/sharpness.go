@@ -11,6 +11,14 @@ func sharpness(p *Pixels, s *Scratch, factor float64, _ [3]byte) {
 		return
 	}
 	old := s.copyOf(p)
+	if native {
+		sharpnessFast(p, old, factor)
+		return
+	}
+	sharpnessPlain(p, old, factor)
+}
+
+func sharpnessPlain(p, old *Pixels, factor float64) {
 	n := p.W * p.C
 	var by [511]float32
 	for d := range by {
