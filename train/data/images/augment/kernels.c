@@ -3,7 +3,6 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 #include "kernels.h"
-#include <math.h>
 #include <string.h>
 
 static inline int max(int a, int b) { return a > b ? a : b; }
@@ -62,10 +61,19 @@ void aug_sharpness(uint8_t *dst, const uint8_t *src, int w, int h, int c, float 
 	}
 }
 
-static inline uint8_t rounded(double x) { return (uint8_t)max(0, min(255, (int)floor((double)(float)x + 0.5))); }
+static inline uint8_t rounded(double x) { return (uint8_t)max(0, min(255, (int)((double)(float)x + 0.5))); }
 
 // See toHSV and fromHSV in colour.go.
 void aug_hue(uint8_t *pix, int64_t n, int shift) {
+	double parts[256], saturations[256];
+	uint8_t sixths[256];
+	for (int v = 0; v < 256; v++) {
+		double at = (double)v * 6 / 255;
+		int i = (int)at;
+		sixths[v] = (uint8_t)(i % 6);
+		parts[v] = (double)(float)(at - i);
+		saturations[v] = (double)(float)((double)v / 255);
+	}
 	for (; n > 0; n--, pix += 3) {
 		int r = pix[0], g = pix[1], b = pix[2], hi = max(r, max(g, b)), lo = min(r, min(g, b));
 		if (hi == lo) continue; // grey stays
@@ -78,11 +86,9 @@ void aug_hue(uint8_t *pix, int64_t n, int shift) {
 			pix[0] = pix[1] = pix[2] = (uint8_t)hi;
 			continue;
 		}
-		double at = (double)h * 6 / 255, v = hi, fs = (double)(float)((double)s / 255);
-		int i = (int)at;
-		double f = (double)(float)(at - i);
+		double v = hi, fs = saturations[s], f = parts[h];
 		uint8_t p = rounded(v * (1 - fs)), q = rounded(v * (1 - fs * f)), t = rounded(v * (1 - fs * (1 - f))), o = (uint8_t)hi;
 		const uint8_t all[6][3] = {{o, t, p}, {q, o, p}, {p, o, t}, {p, q, o}, {t, p, o}, {o, p, q}};
-		memcpy(pix, all[i % 6], 3);
+		memcpy(pix, all[sixths[h]], 3);
 	}
 }

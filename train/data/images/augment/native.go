@@ -3,7 +3,6 @@
 package augment
 
 // #cgo CFLAGS: -O3 -g0 -std=c11 -Wall
-// #cgo LDFLAGS: -lm
 // #cgo noescape aug_warp
 // #cgo nocallback aug_warp
 // #cgo noescape aug_colour
