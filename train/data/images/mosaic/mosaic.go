@@ -9,6 +9,8 @@ import (
 	"image/jpeg"
 	"os"
 	"path/filepath"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Width and Height of a mosaic in pixels.
@@ -35,7 +37,7 @@ func Write(from, to string, n int) error {
 		for y := 0; y < Height; {
 			low := Height
 			for x := 0; x < Width; {
-				raw, err := os.ReadFile(files[next*37%len(files)])
+				raw, err := foreign.ReadFile(files[next*37%len(files)], 64<<20)
 				if err != nil {
 					return err
 				}
