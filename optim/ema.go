@@ -54,9 +54,9 @@ func (o *Optimizer) fillEMA(dst []byte) {
 	if !o.cfg.EMA.On() {
 		return
 	}
-	decay := o.cfg.EMA.DecayAt(o.count)
-	for i, x := range []float64{decay, 1 - decay} {
-		binary.NativeEndian.PutUint32(dst[4*i:], math.Float32bits(float32(x)))
+	decay := float32(o.cfg.EMA.DecayAt(o.count))
+	for i, x := range []float32{decay, 1 - decay} { // of the rounded decay: together they are 1, or the average would shrink step by step
+		binary.NativeEndian.PutUint32(dst[4*i:], math.Float32bits(x))
 	}
 }
 

@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -97,5 +98,18 @@ func TestEMAFaults(t *testing.T) {
 	}
 	if s := (Config{Rule: SGD, EMA: EMA{Decay: 0.9, Warmup: true}}).String(); !strings.Contains(s, "ema=0.9,warm-up") {
 		t.Error(s)
+	}
+}
+
+// The average of what does not change stays what it is, over any number of steps.
+func TestAverageDoesNotShrink(t *testing.T) {
+	for _, decay := range []float64{0.9, 0.9999, 0.99999, 0.9999999} {
+		o := &Optimizer{cfg: Config{EMA: EMA{Decay: decay}}, count: 5}
+		var b [8]byte
+		o.fillEMA(b[:])
+		keep, take := math.Float32frombits(binary.NativeEndian.Uint32(b[:])), math.Float32frombits(binary.NativeEndian.Uint32(b[4:]))
+		if float64(keep)+float64(take) != 1 {
+			t.Errorf("decay %g: %g and %g", decay, keep, take)
+		}
 	}
 }

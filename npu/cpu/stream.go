@@ -148,6 +148,9 @@ func (s *stream) prepare() error {
 	if s.dev.lib != nil {
 		s.dev.lib.SetThreads(s.threads)
 	}
+	if s.team != nil {
+		s.team.Start()
+	}
 	return nil
 }
 

@@ -159,10 +159,13 @@ kern_team *kern_team_new(int threads, int spin) {
 	return t;
 }
 
+void kern_team_start(kern_team *t) {
+	if (t->started < t->wanted) start(t);
+}
+
 void kern_team_use(void *team) {
 	kern_team *t = team;
-	if (t && t->started < t->wanted) start(t);
-	mine = t;
+	mine = t && t->started ? t : 0; // without threads of its own OpenMP serves better
 }
 
 void kern_team_free(kern_team *t) {

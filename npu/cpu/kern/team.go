@@ -15,11 +15,14 @@ import "unsafe"
 // worked, so it is not for kernels between primitives of the library.
 type Team struct{ c *C.kern_team }
 
-// NewTeam makes a team of at least two threads, the one that runs the kernels included; the others start with its first use. With spin they spin for a
+// NewTeam makes a team of at least two threads, the one that runs the kernels included; Start starts the others. With spin they spin for a
 // moment before they sleep: not where several programs share the processors.
 func NewTeam(threads int, spin bool) *Team {
 	return &Team{C.kern_team_new(C.int(threads), C.int(bit(spin, 1)))}
 }
+
+// Start starts the threads, on the processors of the calling thread: call it before the first region of OpenMP, which may bind that thread to one of them.
+func (t *Team) Start() { C.kern_team_start(t.c) }
 
 // Use is the address of a C function, void use(void *team): loops of the calling thread use the team that is Self, or, with a null pointer, OpenMP again.
 func (t *Team) Use() unsafe.Pointer { return C.use_address() }

@@ -5,9 +5,12 @@
 
 typedef struct kern_team kern_team;
 
-// A team of that many threads, the caller's included; they are started by the first use. With spin, a thread that has nothing to do spins for a moment before
+// A team of that many threads, the caller's included. With spin, a thread that has nothing to do spins for a moment before
 // it sleeps. Returns null without memory.
 kern_team *kern_team_new(int threads, int spin);
+// Starts the team's own threads, on the processors of the calling thread: call it before the first region of OpenMP, which may bind that thread to one of them
+// (OMP_PROC_BIND). Fewer may start than are wanted.
+void kern_team_start(kern_team *t);
 void kern_team_free(kern_team *t); // not while a thread uses it
 
 // From here on the loops of the calling thread use the team; null: they use OpenMP again.
