@@ -124,8 +124,9 @@ func TestOtherLayouts(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want := count["train"]
-		if name == "held out" {
+		want, total := count["train"], total
+		if name == "held out" { // of the rows for training
+			total = count["train"]
 			want = total - eval.Len()
 			if part := float64(eval.Len()) / float64(total); part < 0.15 || part > 0.35 {
 				t.Errorf("%g is held out", part)
@@ -133,6 +134,15 @@ func TestOtherLayouts(t *testing.T) {
 		}
 		if train.Len() != want || train.Len()+eval.Len() != total || len(train.Classes()) != 5 || !slices.Equal(train.Classes(), eval.Classes()) {
 			t.Errorf("%s: %d and %d samples, classes %v", name, train.Len(), eval.Len(), train.Classes())
+		}
+		// A run that does not evaluate trains on the same rows, and its checkpoints are evaluated on the others.
+		r := recipe(t, "resnet50", append(sets, "data.root="+dir, "eval.enabled=false", "eval.every_epochs=0")...)
+		alone, none, err := Data(r, rank(1))
+		if err != nil || none != nil || alone.Len() != train.Len() {
+			t.Errorf("%s, without evaluation: %v, %v, want %d samples", name, alone, err, train.Len())
+		}
+		if held, err := heldOut(r, train.Classes(), rank(1)); err != nil || held.Len() != eval.Len() {
+			t.Errorf("%s, evaluated: %v, %v, want %d samples", name, held, err, eval.Len())
 		}
 	}
 }

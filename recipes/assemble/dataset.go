@@ -73,7 +73,7 @@ func openFolder(o opening) (data.Source, error) {
 func openList(o opening) (data.Source, error) {
 	d := &o.r.Data
 	l := images.ListOptions{Path: d.PathColumn, Label: d.LabelColumn, Split: d.SplitColumn}
-	if d.TrainSplit == d.EvalSplit && o.r.Eval.Enabled {
+	if d.TrainSplit == d.EvalSplit { // whether the run evaluates or not
 		switch {
 		case d.EvalFraction > 0:
 			l.Holdout, l.Held = d.EvalFraction, !o.training

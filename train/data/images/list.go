@@ -20,7 +20,7 @@ type ListOptions struct {
 	// Rows takes only the rows that have this word in the split column; "": all.
 	Rows string
 	// Holdout sets a part of the rows apart, 0 to 1, by a hash of their paths, so that the same pictures stay apart when rows are added. Held takes this part,
-	// otherwise the rest is taken.
+	// otherwise the rest is taken. Of a file with a split column, both are parts of the rows for training (train); the others are left out.
 	Holdout float64
 	Held    bool
 }
@@ -68,7 +68,7 @@ func (l *List) parse(o *ListOptions) error {
 		return err
 	}
 	if len(table.words) == 0 && len(table.bad.all) == 0 {
-		return table.none(o)
+		return table.none()
 	}
 	labels, classes := number(table.words, o.Classes, func(i int, reason string) { table.bad.add(table.lines[i], "%s:%d: %s", l.file, table.lines[i], reason) })
 	l.classes = classes

@@ -24,6 +24,7 @@ type listTable struct {
 	bad          problems
 	seen         map[string]int // words of the split column, and how many rows have them
 	columns      [3]int         // of path, label and split; -1: none
+	rows         string // word of the split column; "": all rows
 	width        int
 }
 
@@ -54,7 +55,7 @@ func readTable(file string, o *ListOptions) (*listTable, error) {
 	}
 	r := csv.NewReader(in)
 	r.Comma, r.FieldsPerRecord, r.ReuseRecord = separator(head), -1, true
-	t := &listTable{file: file, seen: map[string]int{}}
+	t := &listTable{file: file, rows: o.Rows, seen: map[string]int{}}
 	for first := true; ; first = false {
 		cells, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -137,8 +138,11 @@ func (t *listTable) findColumns(cells []string, o *ListOptions) (header bool, er
 		t.columns[k] = k
 	}
 	if o.Rows != "" && t.columns[2] < 0 {
-		return false, fmt.Errorf("images: %s has no column that says which split a row belongs to\nhint: name it with data.split_column, or use data.eval_fraction",
+		return false, fmt.Errorf("images: %s has no column that says which split a row belongs to\nhint: name it with data.split_column, or use data.eval_fraction; to train on all rows, set data.eval_split to another file",
 			t.file)
+	}
+	if o.Holdout > 0 && o.Rows == "" && t.columns[2] >= 0 {
+		t.rows = "train"
 	}
 	return header, nil
 }
@@ -153,9 +157,9 @@ func (t *listTable) row(cells []string, line int, o *ListOptions) {
 		return
 	}
 	path, word := strings.TrimSpace(cells[t.columns[0]]), strings.TrimSpace(cells[t.columns[1]])
-	if s := t.columns[2]; s >= 0 && o.Rows != "" {
+	if s := t.columns[2]; s >= 0 && t.rows != "" {
 		split := strings.ToLower(strings.TrimSpace(cells[s]))
-		if t.seen[split]++; !sameSplit(split, o.Rows) {
+		if t.seen[split]++; !sameSplit(split, t.rows) {
 			return
 		}
 	}
@@ -195,8 +199,8 @@ func held(path string, part float64) bool {
 }
 
 // none explains why no row was taken.
-func (t *listTable) none(o *ListOptions) error {
-	if o.Rows == "" || len(t.seen) == 0 {
+func (t *listTable) none() error {
+	if t.rows == "" || len(t.seen) == 0 {
 		return fmt.Errorf("images: %s has no rows to use", t.file)
 	}
 	var words []string
@@ -204,5 +208,5 @@ func (t *listTable) none(o *ListOptions) error {
 		words = append(words, fmt.Sprintf("%q (%d)", w, n))
 	}
 	slices.Sort(words)
-	return fmt.Errorf("images: %s has no row of the split %q; its splits are %s", t.file, o.Rows, shorten(words))
+	return fmt.Errorf("images: %s has no row of the split %q; its splits are %s", t.file, t.rows, shorten(words))
 }

@@ -49,6 +49,7 @@ func TestList(t *testing.T) {
 		"named":      {text: "x,y,z\na.jpg,q,1\n", opt: ListOptions{Path: "X", Label: "3"}, classes: "0 1", labels: []int{1}},
 		"by number":  {text: "7,a.jpg\n", opt: ListOptions{Path: "2", Label: "1"}, classes: "0 1 2 3 4 5 6 7", labels: []int{7}},
 		"one split":  {text: "path,label,split\na.jpg,u,train\nsub/d.jpg,v,Validation\n", opt: ListOptions{Rows: "val"}, classes: "v", labels: []int{0}},
+		"held of":    {text: "path,label,split\na.jpg,u,train\nsub/d.jpg,v,test\n", opt: ListOptions{Holdout: 1e-9}, classes: "u", labels: []int{0}},
 		"no held":    {text: "path,label\na.jpg,u\n", opt: ListOptions{Holdout: 1e-9}, classes: "u", labels: []int{0}},
 		"of a model": {text: "a.jpg,dog\n", opt: ListOptions{Options: Options{Classes: []string{"cat", "dog"}}}, classes: "cat dog", labels: []int{1}},
 	} {
