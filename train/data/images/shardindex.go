@@ -19,10 +19,10 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// An index is kept in the user's cache, one file a shard: it begins with indexMagic, then size and time of the shard, its entries, and a checksum of all
-// before it.
+// An index is kept in the user's cache, one file a shard: it begins with indexMagic, then the stamp of the shard, its entries, and a checksum of all before it.
+// Raise the number in indexMagic when scan has changed what it finds.
 const (
-	indexMagic = "gotrain shard index 1\n"
+	indexMagic = "gotrain shard index 2\n"
 	maxIndex   = 1 << 30
 )
 

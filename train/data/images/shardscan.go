@@ -35,6 +35,7 @@ var labelFields = []string{"label", "cls", "class", "target", "label_name", "cla
 // scanner reads the members of one shard, in order.
 type scanner struct {
 	file  string
+	size  int64
 	field string // of JSON; "": the usual ones
 	in    io.ReadSeeker
 	tar   *tar.Reader
@@ -47,6 +48,7 @@ type scanner struct {
 	at    int64 // of its first member
 	exts  []string
 	words map[string]string // by extension: cls, txt, json
+	json  func()            // reports what is wrong with the JSON; nil: nothing
 }
 
 // scan lists the samples of a shard. What is wrong with it is reported all at once.
@@ -60,7 +62,11 @@ func scan(file, field string) ([]entry, error) {
 	if n, _ := f.ReadAt(head[:], 0); n == 3 && head[0] == 0x1f && head[1] == 0x8b {
 		return nil, fmt.Errorf("images: %s is compressed, so its samples cannot be read in any order\nhint: gunzip it; pictures hardly shrink", file)
 	}
-	s := &scanner{file: file, field: field, in: f, tar: tar.NewReader(f), seen: map[string]bool{}}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("images: %w", err)
+	}
+	s := &scanner{file: file, size: st.Size(), field: field, in: f, tar: tar.NewReader(f), seen: map[string]bool{}}
 	for {
 		h, err := s.tar.Next()
 		if errors.Is(err, io.EOF) {
@@ -87,7 +93,7 @@ func (s *scanner) problem(at int64, format string, a ...any) {
 // member takes one file of the archive; its bytes begin at at.
 func (s *scanner) member(h *tar.Header, at int64) {
 	base := path.Base(h.Name)
-	if h.Typeflag != tar.TypeReg || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "__") {
+	if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeGNUSparse || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "__") {
 		return // folders, links, what macOS adds, and WebDataset's own notes
 	}
 	stem, ext, _ := strings.Cut(base, ".")
@@ -102,7 +108,7 @@ func (s *scanner) member(h *tar.Header, at int64) {
 			s.problem(at, "sample %s comes twice, or its members are not next to each other", key)
 		}
 		s.seen[key] = true
-		s.open, s.now, s.at, s.exts, s.words = true, entry{key: key}, at, s.exts[:0], map[string]string{}
+		s.open, s.now, s.at, s.exts, s.words, s.json = true, entry{key: key}, at, s.exts[:0], map[string]string{}, nil
 	}
 	ext = strings.ToLower(ext)
 	if slices.Contains(s.exts, ext) {
@@ -110,6 +116,12 @@ func (s *scanner) member(h *tar.Header, at int64) {
 		return
 	}
 	s.exts = append(s.exts, ext)
+	switch {
+	case sparse(h):
+		s.problem(at, "%s is a sparse member, whose bytes are not all in the archive", h.Name)
+	case h.Size > s.size-at:
+		s.problem(at, "%s has %d bytes, but the archive ends %d bytes after its start", h.Name, h.Size, max(0, s.size-at))
+	}
 	switch ext {
 	case "jpg", "jpeg", "png", "gif":
 		switch {
@@ -126,11 +138,27 @@ func (s *scanner) member(h *tar.Header, at int64) {
 	}
 }
 
+// sparse says whether the archive lacks holes of a file: its size and its bytes there are not those of the file.
+func sparse(h *tar.Header) bool {
+	if h.Typeflag == tar.TypeGNUSparse {
+		return true
+	}
+	for k := range h.PAXRecords {
+		if strings.HasPrefix(k, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
 // label reads the member of a label.
 func (s *scanner) label(ext string, h *tar.Header, at, limit int64) {
 	if h.Size > limit {
-		if ext != "txt" { // a long text is no label
+		switch ext { // a long text is no label
+		case "cls":
 			s.problem(at, "%s has %d bytes, too many for a label", h.Name, h.Size)
+		case "json":
+			s.json = func() { s.problem(at, "%s has %d bytes, too many for a label", h.Name, h.Size) }
 		}
 		return
 	}
@@ -141,9 +169,8 @@ func (s *scanner) label(ext string, h *tar.Header, at, limit int64) {
 	}
 	word := strings.TrimSpace(string(raw))
 	if ext == "json" {
-		var err error
 		if word, err = jsonLabel(raw, s.field); err != nil {
-			s.problem(at, "%s: %v", h.Name, err)
+			s.json = func() { s.problem(at, "%s: %v", h.Name, err) }
 		}
 	}
 	if strings.ContainsAny(word, "\n\r\x00") || !utf8.ValidString(word) {
@@ -167,7 +194,7 @@ func jsonLabel(raw []byte, field string) (string, error) {
 	}
 	for _, f := range fields {
 		v, ok := all[f]
-		if !ok {
+		if !ok || string(v) == "null" {
 			continue
 		}
 		var n int
@@ -192,6 +219,9 @@ func (s *scanner) finish() {
 		return
 	}
 	s.open = false
+	if s.json != nil && (s.field != "" || s.words["cls"] == "") { // the label depends on it
+		s.json()
+	}
 	for _, ext := range []string{"cls", "json", "txt"} {
 		if w := s.words[ext]; w != "" && (s.field == "" || ext == "json") {
 			s.now.word = w
