@@ -24,7 +24,7 @@ type listTable struct {
 	bad          problems
 	seen         map[string]int // words of the split column, and how many rows have them
 	columns      [3]int         // of path, label and split; -1: none
-	rows         string // word of the split column; "": all rows
+	rows         string         // word of the split column; "": all rows
 	width        int
 }
 

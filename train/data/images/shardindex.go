@@ -26,10 +26,11 @@ const (
 	maxIndex   = 1 << 30
 )
 
-// stamp tells versions of a file apart.
-type stamp struct{ size, time int64 }
+// stamp tells versions of a file apart. Programs that copy files set the time of a copy to that of the original, but nothing can set change, the time at which
+// the file system saw the last change. The number of the file (inode) is not part of it: mounted buckets give a file another one every time.
+type stamp struct{ size, time, change int64 }
 
-func stampOf(st fs.FileInfo) stamp { return stamp{st.Size(), st.ModTime().UnixNano()} }
+func stampOf(st fs.FileInfo) stamp { return stamp{st.Size(), st.ModTime().UnixNano(), changeTime(st)} }
 
 // indexShards lists the samples of all shards, from the cache where it knows them. told is called after each shard that was read; it may be nil.
 func indexShards(ctx context.Context, files []string, field, cache string, told func(done, all int)) ([][]entry, []stamp, error) {
@@ -120,7 +121,7 @@ func keepIndex(path string, raw []byte) error {
 
 func formatIndex(list []entry, is stamp) []byte {
 	b := []byte(indexMagic)
-	b = binary.AppendVarint(binary.AppendVarint(b, is.size), is.time)
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, is.size), is.time), is.change)
 	b = appendEntries(b, list)
 	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
@@ -143,7 +144,7 @@ func parseIndex(raw []byte, is stamp) ([]entry, error) {
 		return nil, errIndex
 	}
 	rest := raw[len(indexMagic):n]
-	for _, want := range []int64{is.size, is.time} {
+	for _, want := range []int64{is.size, is.time, is.change} {
 		v, k := binary.Varint(rest)
 		if k <= 0 || v != want {
 			return nil, errIndex

@@ -27,8 +27,8 @@ type ShardOptions struct {
 // Shards is a data.Source of pictures in tar archives as WebDataset makes them: members with one name and different extensions are a sample
 // (n01440764/000017.jpg and n01440764/000017.cls). Fields: image f32[3 H W], label i32.
 //
-// The archives are read once, for an index of their members, which is kept in the user's cache and is good as long as size and time of the archive stay as they
-// are. After that every sample is read by itself, at its place: in any order, by any rank, and by a run that resumes without reading what came before.
+// The archives are read once, for an index of their members, which is kept in the user's cache and is good as long as size and times of the archive stay as
+// they are. After that every sample is read by itself, at its place: in any order, by any rank, and by a run that resumes without reading what came before.
 type Shards struct {
 	encoded
 	pattern string
@@ -38,9 +38,11 @@ type Shards struct {
 	members []member
 	labels  []int32
 
-	mu   sync.Mutex
-	held []*os.File // open ones, by shard; nil: not open
-	many int        // how many are open
+	mu       sync.Mutex
+	held     []*os.File // open ones, by shard; nil: not open
+	many     int        // how many are open
+	most     int        // how many stay open
+	compared []bool     // by shard: its stamp was compared, so that only its size is compared from then on
 }
 
 type member struct {
@@ -48,7 +50,7 @@ type member struct {
 	entry
 }
 
-// maxOpen is the number of shards that are kept open; further ones are opened for each sample.
+// maxOpen is the number of shards that are kept open, at most; further ones are opened for each sample.
 const maxOpen = 512
 
 // NewShards opens the shards of a pattern, such as "/data/train-{000..099}.tar" or "/data/train-*.tar" (see Expand), and reads those whose index is not
@@ -65,7 +67,7 @@ func NewShards(ctx context.Context, pattern string, o ShardOptions) (*Shards, er
 	if s.names, err = shardNames(pattern); err != nil {
 		return nil, err
 	}
-	s.held = make([]*os.File, len(s.names))
+	s.held, s.compared, s.most = make([]*os.File, len(s.names)), make([]bool, len(s.names)), mostOpen()
 	if o.Listing != nil {
 		return s, s.listed()
 	}
@@ -136,32 +138,64 @@ func (s shardFiles) read(i int, buf []byte) ([]byte, error) {
 
 // file opens a shard, or takes the open one. release is called after reading.
 func (s *Shards) file(shard int) (f *os.File, release func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held == nil {
-		return nil, nil, fmt.Errorf("%s: the shards are closed", s.pattern)
-	}
-	if f = s.held[shard]; f != nil {
-		return f, func() {}, nil
+	keep := func() {}
+	f, whole, err := s.opened(shard)
+	if f != nil || err != nil {
+		return f, keep, err
 	}
 	if f, err = foreign.Open(s.names[shard]); err != nil {
 		return nil, nil, err
 	}
-	st, err := f.Stat()
-	if err == nil && stampOf(st).size != s.stamps[shard].size {
-		err = fmt.Errorf("%s has %d bytes, but had %d when its index was made\nhint: do not change shards while a run reads them",
-			s.names[shard], st.Size(), s.stamps[shard].size)
-	}
-	if err != nil {
+	if err := s.unchanged(f, shard, whole); err != nil {
 		f.Close()
 		return nil, nil, err
 	}
-	if s.many == maxOpen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.held == nil:
+		f.Close()
+		return nil, nil, s.closed()
+	case s.held[shard] != nil: // by another goroutine meanwhile
+		f.Close()
+		return s.held[shard], keep, nil
+	}
+	s.compared[shard] = true
+	if s.many >= s.most {
 		return f, func() { f.Close() }, nil
 	}
 	s.held[shard] = f
 	s.many++
-	return f, func() {}, nil
+	return f, keep, nil
+}
+
+// opened is the open file of a shard, or nil; whole says that its stamp was not compared yet.
+func (s *Shards) opened(shard int) (f *os.File, whole bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		return nil, false, s.closed()
+	}
+	return s.held[shard], !s.compared[shard], nil
+}
+
+func (s *Shards) closed() error { return fmt.Errorf("%s: the shards are closed", s.pattern) }
+
+// unchanged compares a file with the one that the index is of: the whole stamp, or only its size.
+func (s *Shards) unchanged(f *os.File, shard int, whole bool) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	const hint = "\nhint: do not change shards while a run reads them"
+	was := s.stamps[shard]
+	switch is := stampOf(st); {
+	case is.size != was.size:
+		return fmt.Errorf("%s has %d bytes, but had %d when its index was made%s", s.names[shard], is.size, was.size, hint)
+	case whole && is != was:
+		return fmt.Errorf("%s is not the file any more that it was when its index was made%s", s.names[shard], hint)
+	}
+	return nil
 }
 
 // Close closes the shards. Idempotent; no sample can be loaded afterwards.
@@ -207,7 +241,7 @@ func (s *Shards) listed() error {
 	}
 	for i := range s.names {
 		size := int64(r.number(1 << 62))
-		s.stamps = append(s.stamps, stamp{size: size})
+		s.stamps, s.compared[i] = append(s.stamps, stamp{size: size}), true // of the times, other machines may see others
 		for _, e := range r.entries(size) {
 			s.members = append(s.members, member{int32(i), e})
 		}

@@ -239,8 +239,60 @@ func TestManyShards(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s.many != maxOpen || s.Len() != n {
+	if s.many != mostOpen() || s.Len() != n {
 		t.Errorf("%d of %d are open", s.many, s.Len())
+	}
+}
+
+// A shard that is written again with the size and the time that it had is read again, and is refused by who has its older index.
+func TestRewrittenShard(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "a.tar")
+	o := ShardOptions{Options: tinyCrop, Cache: t.TempDir()}
+	archive(t, at, "1.jpg", "PIC", "1.cls", "3")
+	first, err := NewShards(t.Context(), at, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	st, err := os.Stat(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := stampOf(st)
+	if was.change == 0 {
+		t.Skip("this system does not tell when a file changed")
+	}
+	for is := was; is == was; is = stampOf(st) { // the clock of a file system has coarse ticks
+		archive(t, at, "1.jpg", "PIC", "1.cls", "5")
+		if err := os.Chtimes(at, st.ModTime(), st.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+		if st, err = os.Stat(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is := stampOf(st); is.size != was.size || is.time != was.time {
+		t.Fatalf("%+v, was %+v", is, was)
+	}
+	if _, err := first.Encoded(0, nil); err == nil || !strings.Contains(err.Error(), "when its index was made") {
+		t.Error(err)
+	}
+	second, err := NewShards(t.Context(), at, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if _, err := second.Encoded(0, nil); err != nil || second.Label(0) != 5 {
+		t.Errorf("label %d, %v, want 5", second.Label(0), err)
+	}
+	// Once it was opened, permissions and links may change, which no index depends on.
+	second.held[0].Close()
+	second.held[0], second.many = nil, 0
+	if err := os.Chmod(at, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Encoded(0, nil); err != nil {
+		t.Error(err)
 	}
 }
 
