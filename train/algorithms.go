@@ -205,7 +205,7 @@ func (t *Trainer) earlierKernels(ctx context.Context) (was *checkpoint.Kernels, 
 	if ck != nil {
 		return ck.State.Kernels, ck.Name, true, nil
 	}
-	if from := t.cfg.InitFrom; t.evaluating && from != "" { // as in the run that made it
+	if from := checkpoint.Follow(t.cfg.InitFrom); t.evaluating && from != "" { // as in the run that made it
 		st, err := checkpoint.New(t.pulse.Watch(t.disk), filepath.Dir(from), t.cfg.KeepLast).State(filepath.Base(from))
 		return st.Kernels, filepath.Base(from), err == nil, nil
 	}
@@ -214,7 +214,7 @@ func (t *Trainer) earlierKernels(ctx context.Context) (was *checkpoint.Kernels, 
 
 // plannedKernels is earlierKernels for a plan: it believes the newest checkpoint of the run whose state can be read, without verifying gigabytes of weights.
 func (t *Trainer) plannedKernels(ctx context.Context) (was *checkpoint.Kernels, name string, found bool, err error) {
-	from := t.cfg.ResumeFrom
+	from := checkpoint.Follow(t.cfg.ResumeFrom)
 	switch {
 	case from != "" && exists(filepath.Join(from, checkpoint.ManifestFile)):
 		st, err := checkpoint.New(t.disk, filepath.Dir(from), t.cfg.KeepLast).State(filepath.Base(from))

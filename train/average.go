@@ -64,6 +64,7 @@ func (t *Trainer) moveStatistics() error {
 func (t *Trainer) restoreModel(ctx context.Context, ck *checkpoint.Checkpoint) error {
 	on, raw := t.cfg.Optim.EMA.On(), ck.File(RawFile) != nil
 	switch {
+	case t.evaluating: // of the average, if there is one
 	case raw && on:
 		if err := t.read(ctx, ck, checkpoint.ModelFile, t.averages()); err != nil {
 			return err

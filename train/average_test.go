@@ -168,3 +168,19 @@ func TestAverageOnAndOff(t *testing.T) {
 		}
 	}
 }
+
+// Evaluate uses the average, also of a checkpoint that a run resumes from.
+func TestEvaluateOfAResumedAverage(t *testing.T) {
+	for _, ranks := range []int{1, 2} {
+		dir := t.TempDir()
+		res, errs := together(t, ranks, func(int) []Option { return append(small(t, dir, 8), withEMA(0.9, false)) }, nil)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		out, errs := evaluateOn(t, ranks, WithModel(bnNet), WithData(images(t, 50), 6), WithEval(images(t, 21), 0), withEMA(0.9, false),
+			func(c *Config) { c.ResumeFrom = filepath.Join(dir, stepName(8)) })
+		if err := errors.Join(errs...); err != nil || math.Abs(out[0]["loss"]-res[0].Eval["loss"]) > 1e-6 {
+			t.Errorf("%d ranks: %v, the run had %v: %v", ranks, out[0], res[0].Eval, err)
+		}
+	}
+}

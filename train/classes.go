@@ -16,7 +16,7 @@ import (
 // its labels mean the same. It returns nil if the path is not a checkpoint, or if the checkpoint does not record them (the data had no names, or an
 // older version wrote it).
 func ClassesOf(path string) ([]string, error) {
-	path, err := filepath.Abs(path)
+	path, err := filepath.Abs(checkpoint.Follow(path))
 	if err != nil {
 		return nil, err
 	}

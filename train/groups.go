@@ -109,6 +109,10 @@ func (c *Config) optimGroups(params []*graph.Param) (map[string]int, error) {
 		}
 	}
 	for i, n := range used {
+		if by := c.takenBy(i, params); n == 0 && by != "" {
+			return nil, fmt.Errorf("train: all parameters that group %s matches are in group %s\nhint: a parameter is in the first group that matches it; put the "+
+				"narrower patterns first", c.Groups[i].Name, by)
+		}
 		if n == 0 {
 			return nil, fmt.Errorf("train: group %s matches no parameter\nhint: list the parameters with gotrain plan; Match receives their full names, such as %s",
 				c.Groups[i].Name, example(params))
@@ -123,4 +127,14 @@ func example(params []*graph.Param) string {
 		return "fc.weight"
 	}
 	return params[len(params)-1].Name
+}
+
+// takenBy names an earlier group that has a parameter which group i matches, or "".
+func (c *Config) takenBy(i int, params []*graph.Param) string {
+	for _, p := range params {
+		if m := c.Groups[i].Match; m != nil && m(p.Name) && p.Group != c.Groups[i].Name {
+			return p.Group
+		}
+	}
+	return ""
 }

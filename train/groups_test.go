@@ -225,3 +225,14 @@ func TestGroupFaults(t *testing.T) {
 		}
 	}
 }
+
+func TestGroupThatAnotherOneHides(t *testing.T) {
+	tr, err := New(append(small(t, "", 2), WithModel(layered), func(c *Config) { c.SaveDir, c.SaveEvery = "", 0 },
+		WithGroups(ParamGroup{Name: "all", Match: under(""), LRFactor: 2}, ParamGroup{Name: "head", Match: under("head."), LRFactor: 3}))...)
+	if err == nil {
+		_, err = tr.Run(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "all parameters that group head matches are in group all") {
+		t.Error(err)
+	}
+}

@@ -60,21 +60,20 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 		}
 		res.Steps, res.Loss = t.step, r.loss
 		t.emitStep(r)
+		t.owed = t.evalDue()
 		if err := t.observe(ctx, &r); err != nil {
 			return res, err
 		}
-
 		if t.cfg.CheckEvery > 0 && t.due(t.cfg.CheckEvery) {
 			if err := t.eng.CheckState(ctx, t.named()...); err != nil {
 				return res, launch.WithCode(launch.ExitInternal, err)
 			}
 		}
-		t.owed = t.evalDue()
 		last := t.step == t.total
 		if res.Stopped = r.stop && (t.owed || !last); res.Stopped {
 			continue
 		}
-		if last || t.due(t.cfg.SaveEvery) {
+		if (last || t.due(t.cfg.SaveEvery)) && t.saved != t.step {
 			if err := t.save(ctx, last); err != nil {
 				return res, err
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
@@ -92,7 +93,7 @@ func (t *Trainer) checkMetric() error {
 	}
 	have = append(have, t.eval.net.metrics...)
 	if name := t.cfg.Monitor.metric(); !slices.Contains(have, name) {
-		return fmt.Errorf("train: the evaluation has no result %q to monitor\nhint: it has %s", name, strings.Join(have, ", "))
+		return launch.WithCode(launch.ExitRecipe, fmt.Errorf("train: the evaluation has no result %q to monitor\nhint: it has %s", name, strings.Join(have, ", ")))
 	}
 	return nil
 }
@@ -108,7 +109,11 @@ func (t *Trainer) judge(out map[string]float64) (better bool) {
 	}
 	switch {
 	case b == nil:
-		t.best, better = &checkpoint.Best{Metric: m.metric(), Value: v, Step: now}, true
+		drops := 0
+		if t.best != nil { // the learning rate stays where it is
+			drops = t.best.Drops
+		}
+		t.best, better = &checkpoint.Best{Metric: m.metric(), Value: v, Step: now, Drops: drops}, true
 	case m.better(v, b.Value):
 		b.Value, b.Step, b.Waited, b.Since, better = v, now, 0, 0, true
 	default:
@@ -150,24 +155,47 @@ func (t *Trainer) lowered() float64 {
 	return 1
 }
 
-// keepBest makes sure that the evaluation that was just judged the best has a checkpoint, and that rotation keeps it.
+// keepBest gives the evaluation of the present step a checkpoint that rotation keeps, if it is better than the one that is kept. That need not be the best
+// one: a disk that was full then may have room now.
 func (t *Trainer) keepBest(ctx context.Context) error {
-	if !t.cfg.Monitor.KeepBest || t.best == nil || t.best.Step != int64(t.step) {
+	m, b := &t.cfg.Monitor, t.best
+	if !m.KeepBest || b == nil || t.evaluated != t.step {
 		return nil
 	}
-	if t.saved != t.step {
-		if err := t.save(ctx, false); err != nil {
-			return err
+	if v := t.lastEv[m.metric()]; b.KeptStep != int64(t.step) {
+		if b.KeptStep > 0 && !m.better(v, b.Kept) {
+			return nil
+		}
+		was, at := b.Kept, b.KeptStep
+		b.Kept, b.KeptStep = v, int64(t.step)
+		if t.saved != t.step {
+			if err := t.save(ctx, false); err != nil {
+				return err
+			}
+		}
+		if t.saved != t.step { // which was reported
+			b.Kept, b.KeptStep = was, at
+			return nil
 		}
 	}
-	if t.comm.Rank() != 0 || t.saved != t.step { // a save that failed was reported
-		return nil
-	}
-	defer t.onDisk("marking the best checkpoint")()
-	if err := t.saver.MarkBest(t.savedName); err != nil {
-		slog.Warn("the best checkpoint could not be marked; rotation may remove it", "reason", err)
+	if t.comm.Rank() == 0 && t.saved == t.step {
+		t.unmarked = t.savedName
+		t.markBest()
 	}
 	return nil
+}
+
+// markBest marks the checkpoint that rotation keeps, on rank 0. What fails is tried again before the next rotation.
+func (t *Trainer) markBest() {
+	if t.unmarked == "" {
+		return
+	}
+	defer t.onDisk("marking the best checkpoint")()
+	if err := t.saver.MarkBest(t.unmarked); err != nil {
+		slog.Warn("the best checkpoint could not be marked; the next checkpoint tries again", "checkpoint", t.unmarked, "reason", err)
+		return
+	}
+	t.unmarked = ""
 }
 
 // impatient reports whether the run ends early because its evaluations no longer improve.

@@ -1,12 +1,14 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/comm"
@@ -191,5 +193,111 @@ func TestMonitorFaults(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), `no result "top5"`) || !strings.Contains(err.Error(), "loss, top1") {
 		t.Errorf("unknown metric: %v", err)
+	}
+}
+
+// A checkpoint that OnStep saves knows that its evaluation is due, is written once, and does not push older ones out.
+func TestSaveOfOnStepBeforeAnEvaluation(t *testing.T) {
+	dir := t.TempDir()
+	opts := func(stop bool) func(int) []Option {
+		return func(int) []Option {
+			return append(small(t, dir, 12), WithOnStep(func(ctx context.Context, v *StepView) error {
+				if v.Step%4 != 0 {
+					return nil
+				}
+				if stop && v.Step == 8 {
+					v.Stop()
+				}
+				return v.Save(ctx)
+			}))
+		}
+	}
+	evaluated := map[int]bool{}
+	seen := func(tr *Trainer, _, _ int) { evaluated[tr.evaluated] = true }
+	if _, errs := together(t, 1, opts(true), seen); !errors.Is(errs[0], ErrStopped) {
+		t.Fatal(errs)
+	}
+	if _, errs := together(t, 1, opts(false), seen); errs[0] != nil {
+		t.Fatal(errs)
+	}
+	if !evaluated[4] || !evaluated[8] {
+		t.Errorf("evaluations after steps %v", evaluated)
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"step-00000009", "step-00000012"}) && !slices.Equal(got, []string{"step-00000008", "step-00000012"}) {
+		t.Errorf("kept %v", got)
+	}
+}
+
+// A mark that fails is made before the next rotation.
+func TestBestIsMarkedLater(t *testing.T) {
+	dir := t.TempDir()
+	_, errs := together(t, 1, func(int) []Option {
+		return append(small(t, dir, 8), WithEval(images(t, 21), 1), WithCheckpoints(dir, 1), WithMonitor(Monitor{Mode: MonitorMax, KeepBest: true}),
+			func(c *Config) {
+				c.opened = func(tr *Trainer) { tr.disk = &unmarkable{FS: checkpoint.OS{}, fails: 1} }
+			})
+	}, nil)
+	if errs[0] != nil {
+		t.Fatal(errs)
+	}
+	best, err := checkpoint.New(checkpoint.OS{}, dir, 2).Best()
+	if err != nil || best != "step-00000001" || !slices.Contains(names(t, dir), best) {
+		t.Errorf("the best is %q of %v: %v", best, names(t, dir), err)
+	}
+}
+
+// unmarkable fails to create the pointer to the best checkpoint a number of times.
+type unmarkable struct {
+	checkpoint.FS
+	fails int
+}
+
+func (u *unmarkable) Create(path string) (checkpoint.File, error) {
+	if filepath.Base(path) == "best.tmp" && u.fails > 0 {
+		u.fails--
+		return nil, syscall.ENOSPC
+	}
+	return u.FS.Create(path)
+}
+
+// What could not be saved as the best does not stand in the way of what can.
+func TestBestAfterAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	res, errs := together(t, 2, func(rank int) []Option {
+		return append(small(t, dir, 8), WithEval(images(t, 21), 1), WithCheckpoints(dir, 0), WithMonitor(Monitor{Mode: MonitorMax, KeepBest: true}),
+			func(c *Config) {
+				c.opened = func(tr *Trainer) { tr.disk = &fullAtFirst{FS: checkpoint.OS{}, tr: tr} }
+			})
+	}, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	best, err := checkpoint.New(checkpoint.OS{}, dir, 2).Best()
+	if b := res[0].Best; err != nil || b.Step != 1 || b.KeptStep < 2 || best != stepName(int(b.KeptStep)) || *res[1].Best != *b {
+		t.Errorf("the best is %q: %+v %v", best, b, err)
+	}
+}
+
+// fullAtFirst has no room in the first step.
+type fullAtFirst struct {
+	checkpoint.FS
+	tr *Trainer
+}
+
+func (f *fullAtFirst) Create(path string) (checkpoint.File, error) {
+	if f.tr.step <= 1 {
+		return nil, syscall.ENOSPC
+	}
+	return f.FS.Create(path)
+}
+
+// The learning rate stays where it is when another result is monitored from now on.
+func TestPlateauWithAnotherMetric(t *testing.T) {
+	m := Monitor{Plateau: &Plateau{Patience: 1, Gamma: 0.1}}
+	_, tr := judged(m, 1, 2, 2)
+	tr.cfg.Monitor.Metric = "top1"
+	tr.judge(map[string]float64{"top1": 0.5})
+	if tr.best.Metric != "top1" || tr.best.Drops != 2 {
+		t.Errorf("%+v", tr.best)
 	}
 }

@@ -124,7 +124,10 @@ func (t *Trainer) fitMemory(ctx context.Context, world, hosts int) error {
 		ctx, cancel := t.patient(ctx)
 		defer cancel()
 		if err := comm.Consensus(ctx, t.comm, "the limit of memory", []comm.Item{item}); err != nil {
-			return fmt.Errorf("train: %w\nhint: give all ranks the same train.memory_limit_mb", err)
+			if _, differ := errors.AsType[*comm.ConsensusError](err); differ {
+				err = fmt.Errorf("%w\nhint: give all ranks the same train.memory_limit_mb", err)
+			}
+			return fmt.Errorf("train: rank %d: %w", t.comm.Rank(), err)
 		}
 		agree = func(n int) (int, error) {
 			most := []int64{int64(n)}

@@ -41,6 +41,9 @@ func (v *StepView) Weights(ctx context.Context, name string) ([]float32, error) 
 // Save writes a checkpoint of this step, unless there is one. All ranks must call it after the same step; a rank that does not is reported as doing
 // something else. A full disk is a warning, as for every checkpoint during a run.
 func (v *StepView) Save(ctx context.Context) error {
+	if v.t.saver == nil {
+		return fmt.Errorf("train: step %d: there is no directory to save to\nhint: use train.WithCheckpoints", v.Step)
+	}
 	if v.t.saved == v.t.step {
 		return nil
 	}

@@ -24,6 +24,7 @@ type origin struct {
 	// Residuals says that it has those of compressed gradients.
 	Residuals bool `json:"residuals,omitempty"`
 	Averaged  bool `json:"averaged,omitempty"` // it has an average besides the weights
+	Here      bool `json:"here,omitempty"`     // it is in the folder to which the run saves
 }
 
 // resume continues from a checkpoint if the configuration asks for it and there is one. Rank 0 chooses which, so that ranks cannot choose
@@ -38,7 +39,8 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	if ck != nil {
 		defer ck.Close()
 		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size(),
-			Residuals: ck.File(ResidualFile) != nil, Averaged: ck.File(RawFile) != nil}
+			Residuals: ck.File(ResidualFile) != nil, Averaged: ck.File(RawFile) != nil,
+			Here: t.cfg.ResumeFrom == "" || t.savesTo(filepath.Dir(ck.Path))}
 	}
 	from, err = t.origin(ctx, from)
 	if err != nil || from.Path == "" {
@@ -47,7 +49,7 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 	if err := t.restore(ctx, ck, from); err != nil {
 		return false, fmt.Errorf("train: resume from %s: %w", from.Path, err)
 	}
-	if t.cfg.ResumeFrom == "" {
+	if from.Here {
 		t.saved, t.savedName = t.step, from.Name
 	}
 	if t.comm.Rank() == 0 && !t.evaluating {
@@ -128,7 +130,11 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint, from o
 			return err
 		}
 	}
-	if err := t.restoreStatistics(ctx, ck, from.Own, t.model(), rankState); err != nil {
+	own := rankState
+	if t.evaluating && from.Averaged {
+		own = rankAverage
+	}
+	if err := t.restoreStatistics(ctx, ck, from.Own, t.model(), own); err != nil {
 		return err
 	}
 	if t.averaged = from.Averaged && t.cfg.Optim.EMA.On(); t.averaged {
@@ -241,3 +247,13 @@ func (t *Trainer) read(ctx context.Context, ck *checkpoint.Checkpoint, file stri
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// savesTo reports whether the run writes its checkpoints to a folder.
+func (t *Trainer) savesTo(dir string) bool {
+	if t.cfg.SaveDir == "" {
+		return false
+	}
+	own, err1 := os.Stat(t.cfg.SaveDir)
+	other, err2 := os.Stat(dir)
+	return err1 == nil && err2 == nil && os.SameFile(own, other)
+}

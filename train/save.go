@@ -49,6 +49,7 @@ func (t *Trainer) save(ctx context.Context, must bool) error {
 	if t.comm.Rank() == 0 {
 		what := fmt.Sprintf("writing the checkpoint of step %d", t.step)
 		end, done := t.onDisk(what), launch.Busy(what) // for the other ranks, and for the supervisor
+		t.markBest()                                   // before the rotation
 		saved, err := t.saver.Save(ctx, t.content(ctx, sets, owed))
 		if owed != nil {
 			err = errors.Join(err, owed.drain(ctx))

@@ -95,6 +95,7 @@ type Trainer struct {
 	owed      bool               // the evaluation after the last step is due but not done
 	saved     int                // step of the newest checkpoint in the directory of this run; -1: none
 	savedName string             // its name, known to rank 0
+	unmarked  string             // the checkpoint that is still to be marked as the best, on rank 0
 	averaged  bool               // the run resumed with the average of its weights
 	best      *checkpoint.Best   // what evaluations have shown so far; nil: nothing
 	early     string             // why the run ended early, with success; ""

@@ -243,16 +243,19 @@ func (p *predictions) all(ctx context.Context, m *predict.Model, list func(func(
 			}()
 		}
 	}()
-	var failed error
-	for one := range queue {
-		x := <-one
-		if failed == nil {
-			if failed = p.print(x); failed != nil {
-				cancel()
+	for { // without waiting for the list, which may be a standard input that is silent
+		select {
+		case one, ok := <-queue:
+			if !ok {
+				return nil
 			}
+			if err := p.print(<-one); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	return failed
 }
 
 // jsonPrediction is a line of --json.

@@ -53,6 +53,7 @@ func main() {
 	s := &http.Server{Addr: os.Args[2], Handler: handler(m, 5*time.Second), ReadHeaderTimeout: 5 * time.Second}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	go func() { <-ctx.Done(); s.Shutdown(context.Background()) }()
-	log.Print(s.ListenAndServe(), m.Close())
+	go func() { defer stop(); log.Print(s.ListenAndServe()) }()
+	<-ctx.Done()
+	log.Print(s.Shutdown(context.Background()), m.Close()) // what was asked is answered first
 }

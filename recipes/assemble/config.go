@@ -48,7 +48,7 @@ func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
 	if c.Balance, err = classGroups(r, trainSet); err != nil {
 		return c, launch.WithCode(launch.ExitNoInput, err)
 	}
-	return c, checkpoints(r, &c)
+	return c, checkpoints(r, rank, &c)
 }
 
 // Trained is a checkpoint to evaluate.
@@ -157,7 +157,7 @@ func coded(code int, err error) error {
 	return launch.WithCode(code, err)
 }
 
-func checkpoints(r *recipes.Recipe, c *train.Config) error {
+func checkpoints(r *recipes.Recipe, rank Rank, c *train.Config) error {
 	if r.Checkpoint.Enabled {
 		c.SaveDir = r.Checkpoint.Dir
 		c.SaveEvery = every(r.Checkpoint.EveryEpochs, r.Checkpoint.EverySteps)
@@ -167,6 +167,10 @@ func checkpoints(r *recipes.Recipe, c *train.Config) error {
 		c.Resume = r.Checkpoint.Enabled
 	case "none":
 	case "best":
+		c.ResumeFrom = filepath.Join(r.Checkpoint.Dir, "best")
+		if rank.Rank > 0 { // rank 0 reads it; others need not see its files
+			break
+		}
 		name, err := checkpoint.New(checkpoint.OS{}, r.Checkpoint.Dir, 0).Best()
 		if err == nil && name == "" {
 			err = fmt.Errorf("checkpoint.resume = \"best\": %s has no best checkpoint\n"+
@@ -175,7 +179,6 @@ func checkpoints(r *recipes.Recipe, c *train.Config) error {
 		if err != nil {
 			return launch.WithCode(launch.ExitNoInput, err)
 		}
-		c.ResumeFrom = filepath.Join(r.Checkpoint.Dir, name)
 	default:
 		c.ResumeFrom = r.Checkpoint.Resume
 	}

@@ -75,10 +75,13 @@ func own(r *recipes.Recipe) string {
 		return ""
 	}
 	dir := r.Checkpoint.Resume
-	if dir == "auto" {
+	switch dir {
+	case "auto":
 		dir = r.Checkpoint.Dir
+	case "best":
+		dir = filepath.Join(r.Checkpoint.Dir, "best")
 	}
-	at := newest(dir)
+	at := newest(checkpoint.Follow(dir))
 	if _, err := os.Stat(filepath.Join(at, llamafile.ConfigFile)); err != nil {
 		return ""
 	}

@@ -71,11 +71,14 @@ type State struct {
 type Best struct {
 	Metric string  `json:"metric"` // the result that is compared, such as "loss"
 	Value  float64 `json:"value"`
-	Step   int64   `json:"step"`            // when it was found
-	Last   int64   `json:"last"`            // the step of the evaluation that was compared last
-	Waited int     `json:"waited"`          // evaluations since then without a better one
-	Drops  int     `json:"drops,omitempty"` // how often the learning rate was lowered because none was better
-	Since  int     `json:"since,omitempty"` // evaluations without a better one since it was lowered
+	Step   int64   `json:"step"`   // when it was found
+	Last   int64   `json:"last"`   // the step of the evaluation that was compared last
+	Waited int     `json:"waited"` // evaluations since then without a better one
+	// Kept is the result of the checkpoint that rotation keeps, and KeptStep its step; 0: none is kept.
+	Kept     float64 `json:"kept,omitempty"`
+	KeptStep int64   `json:"kept_step,omitempty"`
+	Drops    int     `json:"drops,omitempty"` // how often the learning rate was lowered because none was better
+	Since    int     `json:"since,omitempty"` // evaluations without a better one since it was lowered
 }
 
 // Buckets are limits of the size of gradient buckets, in bytes.

@@ -77,6 +77,7 @@ func newEngine(m *Model, w train.Weights, o *options) (*engine, error) {
 	if err != nil {
 		return e, err
 	}
+	e.progs[o.batch] = p
 	e.layouts = p.prog.Layouts()
 	for _, x := range p.prog.Weights() {
 		at, err := e.alloc(x.Bytes)

@@ -164,6 +164,9 @@ func (m *Model) one(ctx context.Context, in Input, out *Result) error {
 	*out = Result{Logits: s.logits, Err: s.err, names: m.classes}
 	s.logits, s.err = nil, nil
 	m.free <- s
+	if out.Err != nil && !errors.Is(out.Err, errNotFinite) {
+		return out.Err // of the device: no other input fares better
+	}
 	return nil
 }
 

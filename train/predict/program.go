@@ -46,7 +46,9 @@ func (e *engine) compile(rows int) (*program, error) {
 		return nil, fmt.Errorf("predict: %s: %w", e.place, err)
 	}
 	p := &program{prog: prog, copy: e.dev.Info().Separate}
-	e.progs[rows], e.outputs = p, d.Shape[1]
+	if e.outputs == 0 { // the first one, before anything runs
+		e.outputs = d.Shape[1]
+	}
 	e.stats.mu.Lock()
 	e.stats.Compiled++
 	e.stats.mu.Unlock()
@@ -55,7 +57,7 @@ func (e *engine) compile(rows int) (*program, error) {
 	}
 	host, err := npu.AllocHost(e.dev, d.PlainBytes())
 	if err != nil {
-		return nil, fmt.Errorf("predict: %w", err)
+		return nil, errors.Join(fmt.Errorf("predict: %w", err), prog.Close())
 	}
 	e.bufs = append(e.bufs, host)
 	p.host = floats(host.Host()[:d.PlainBytes()])
@@ -100,14 +102,14 @@ func (e *engine) sized(rows int) (*program, error) {
 		return p, nil
 	}
 	p, err := e.compile(rows)
-	if err == nil {
-		err = e.bind(p)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil && p != nil { // the next batch tries again
-		err = errors.Join(err, p.prog.Close())
-		delete(e.progs, rows)
+	if err := e.bind(p); err != nil { // the next batch tries again
+		return nil, errors.Join(err, p.prog.Close())
 	}
-	return p, err
+	e.progs[rows] = p
+	return p, nil
 }
 
 // forward computes a batch. The result is valid until the next one.
