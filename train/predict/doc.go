@@ -28,6 +28,7 @@
 //
 // # Errors
 //
-// What is wrong with one input is in [Result.Err]. Predict returns an error where no result is worth having: the context has ended, the device fails, or the
-// model is closed ([ErrClosed]). [Model.Close] lets the inputs that wait for the device be computed, ends all others with ErrClosed, and returns when no call is left.
+// What is wrong with one input is in [Result.Err]. Predict returns an error where no result is worth having: the context has ended, the device
+// fails, or the model is closed ([ErrClosed]). [Model.Close] lets the inputs that wait for the device be computed, ends all others with ErrClosed, and returns
+// when no call is left.
 package predict
