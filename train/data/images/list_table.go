@@ -138,8 +138,8 @@ func (t *listTable) findColumns(cells []string, o *ListOptions) (header bool, er
 		t.columns[k] = k
 	}
 	if o.Rows != "" && t.columns[2] < 0 {
-		return false, fmt.Errorf("images: %s has no column that says which split a row belongs to\nhint: name it with data.split_column, or use data.eval_fraction; to train on all rows, set data.eval_split to another file",
-			t.file)
+		return false, fmt.Errorf("images: %s has no column that says which split a row belongs to\nhint: name it with data.split_column, "+
+			"or use data.eval_fraction; to train on all rows, set data.eval_split to another file", t.file)
 	}
 	if o.Holdout > 0 && o.Rows == "" && t.columns[2] >= 0 {
 		t.rows = "train"
