@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ func (a *app) dataSets(ctx context.Context, place string, f *surveyFlags, c *cob
 	case err == nil && st.IsDir():
 		sets, err = folderSets(ctx, place)
 	default:
-		sets, err = openSets(ctx, []string{place})
+		sets, err = openSets(ctx, "", []string{place})
 	}
 	return sets, 0, launch.WithCode(launch.ExitNoInput, err)
 }
@@ -80,22 +81,26 @@ var splits = []string{"train", "val", "valid", "validation", "test"}
 func folderSets(ctx context.Context, root string) ([]survey.Set, error) {
 	for _, pattern := range []string{"%s", "%s.csv", "%s*.tar"} {
 		var there []string
+		seen := map[string]bool{}
 		for _, s := range splits {
-			at := filepath.Join(root, fmt.Sprintf(pattern, s))
-			found, err := filepath.Glob(at)
+			at := fmt.Sprintf(pattern, s)
+			found, err := fs.Glob(os.DirFS(root), at)
 			if err != nil {
 				return nil, err
 			}
-			if len(found) == 0 || pattern == "%s" && !holdsFolders(found[0]) {
-				continue
+			if len(found) == 0 || pattern == "%s" && !holdsFolders(filepath.Join(root, found[0])) || seen[found[0]] {
+				continue // all files of validation*.tar are those of val*.tar
+			}
+			for _, f := range found {
+				seen[f] = true
 			}
 			there = append(there, at)
 		}
 		if len(there) > 0 {
-			return openSets(ctx, there)
+			return openSets(ctx, root, there)
 		}
 	}
-	return openSets(ctx, []string{root})
+	return openSets(ctx, "", []string{root})
 }
 
 func holdsFolders(dir string) bool {
@@ -111,18 +116,18 @@ func holdsFolders(dir string) bool {
 	return false
 }
 
-// openSets opens places; the classes of the first are those of all.
-func openSets(ctx context.Context, places []string) (sets []survey.Set, err error) {
+// openSets opens places below a folder; the classes of the first are those of all.
+func openSets(ctx context.Context, root string, places []string) (sets []survey.Set, err error) {
 	o := images.Options{Transform: images.ResizeCrop{Short: 8, Width: 8, Height: 8}} // nothing is resized: pictures are examined as stored
 	for _, at := range places {
 		var src data.Source
 		switch {
 		case strings.HasSuffix(at, ".tar"):
-			src, err = images.NewShards(ctx, at, images.ShardOptions{Options: o})
+			src, err = images.NewShards(ctx, at, images.ShardOptions{Options: o, Root: root})
 		case strings.HasSuffix(at, ".csv"):
-			src, err = images.NewList(at, images.ListOptions{Options: o})
+			src, err = images.NewList(filepath.Join(root, at), images.ListOptions{Options: o})
 		default:
-			src, err = images.NewFolder(at, o)
+			src, err = images.NewFolder(filepath.Join(root, at), o)
 		}
 		if err != nil {
 			return nil, err

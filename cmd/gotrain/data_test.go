@@ -1,7 +1,9 @@
 package main
 
 import (
+	"archive/tar"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +76,47 @@ func TestDataCheckAndStats(t *testing.T) {
 		if code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%v: exit code %d, %s", args, code, errs)
 		}
+	}
+}
+
+// A shard of the held-out split counts once, whichever of its usual names it has.
+func TestDataOfShards(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	root, err := data.Locate("flowers/val")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures, _ := filepath.Glob(filepath.Join(root, "*", "*.jpg"))
+	dir := filepath.Join(t.TempDir(), "shards [2]")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"train-000.tar", "validation-000.tar"} {
+		raw, err := os.ReadFile(pictures[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := tar.NewWriter(out)
+		for ext, body := range map[string][]byte{"jpg": raw, "cls": []byte("0")} {
+			if err := w.WriteHeader(&tar.Header{Name: "1." + ext, Mode: 0o644, Size: int64(len(body))}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), out.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, errs, code := cli(t, "data", "stats", dir, "--json")
+	var r survey.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || len(r.Sets) != 2 || r.Sets[1].Name != "val" || len(r.Duplicates) > 0 {
+		t.Errorf("exit code %d, %v: %+v\n%s", code, err, r, errs)
 	}
 }
 

@@ -76,7 +76,10 @@ func TestOtherLayouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "flowers [v2] {a,b}*")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	var csv strings.Builder
 	csv.WriteString("file,label,split\n")
 	count := map[string]int{}

@@ -90,8 +90,12 @@ func openList(o opening) (data.Source, error) {
 }
 
 func openArchives(o opening) (data.Source, error) {
+	root := o.root
+	if filepath.IsAbs(o.split) {
+		root = ""
+	}
 	return listed(o.how, o.options(), func(p images.Options) (*images.Shards, error) {
-		return images.NewShards(context.Background(), o.path(), images.ShardOptions{Options: p, Label: o.r.Data.LabelColumn, Indexed: func(done, all int) {
+		return images.NewShards(context.Background(), o.split, images.ShardOptions{Options: p, Root: root, Label: o.r.Data.LabelColumn, Indexed: func(done, all int) {
 			if o.log.rank == 0 && (done == all || done%max(1, all/10) == 0) {
 				slog.Info("read a shard for its index, which later runs use", "shards", done, "of", all)
 			}

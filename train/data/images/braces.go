@@ -72,8 +72,12 @@ func alternatives(in string) ([]string, error) {
 	return words, nil
 }
 
-// shardNames lists the files of a pattern, in the order of braces, and those of * and ? in alphabetical order. All missing ones are named.
-func shardNames(pattern string) ([]string, error) {
+// literal escapes what is special in patterns.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+
+// shardNames lists the files of a pattern below a folder, whose name is no pattern, in the order of braces, and those of * and ? in alphabetical order. All
+// missing ones are named.
+func shardNames(root, pattern string) ([]string, error) {
 	if strings.Contains(pattern, "://") || strings.HasPrefix(pattern, "pipe:") {
 		return nil, fmt.Errorf("images: %s is no file; shards are read from files\nhint: copy them to a disk, or mount the store as a file system", pattern)
 	}
@@ -84,24 +88,25 @@ func shardNames(pattern string) ([]string, error) {
 	var names, missing []string
 	for _, p := range list {
 		if !strings.ContainsAny(p, "*?[") {
+			p = filepath.Join(root, p)
 			if _, err := os.Stat(p); err != nil {
 				missing = append(missing, p)
 			}
 			names = append(names, p)
 			continue
 		}
-		found, err := filepath.Glob(p)
+		found, err := filepath.Glob(filepath.Join(literal.Replace(root), p))
 		if err != nil {
 			return nil, fmt.Errorf("images: pattern %q: %w", p, err)
 		}
 		if len(found) == 0 {
-			missing = append(missing, p)
+			missing = append(missing, filepath.Join(root, p))
 		}
 		slices.Sort(found)
 		names = append(names, found...)
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("images: %d of the shards of %s are missing: %s: %w", len(missing), pattern, shorten(missing), os.ErrNotExist)
+		return nil, fmt.Errorf("images: %d of the shards of %s are missing: %s: %w", len(missing), filepath.Join(root, pattern), shorten(missing), os.ErrNotExist)
 	}
 	seen := map[string]bool{}
 	for _, n := range names {

@@ -134,7 +134,7 @@ func readDir(dir string) (dirs, pictures []string, err error) {
 		case mode.IsDir():
 			dirs = append(dirs, name)
 		case !mode.IsRegular(): // a pipe or a device: opening it could block
-		case ext == ".jpg" || ext == ".jpeg" || ext == ".png" || ext == ".gif":
+		case isPicture(name):
 			pictures = append(pictures, name)
 		case slices.Contains(unreadable, ext):
 			return nil, nil, fmt.Errorf(
@@ -145,6 +145,12 @@ func readDir(dir string) (dirs, pictures []string, err error) {
 		}
 	}
 	return dirs, pictures, nil
+}
+
+// isPicture says whether a name is one of a picture that can be read.
+func isPicture(name string) bool {
+	ext := strings.ToLower(filepath.Ext(name))
+	return ext == ".jpg" || ext == ".jpeg" || ext == ".png" || ext == ".gif"
 }
 
 // unreadable lists formats that torchvision may load and gotrain cannot.

@@ -12,7 +12,7 @@ import (
 const maxClass = 1 << 20
 
 // number gives labels to words. Words that are all numbers are the labels; others are names of classes, numbered in alphabetical order. Where classes are
-// given, the words must be among them. bad receives the index of each word that has no label, with the reason.
+// given, the words must be among them, as they are written or as numbers (007 is 7). bad receives the index of each word that has no label, with the reason.
 func number(words, classes []string, bad func(i int, reason string)) ([]int32, []string) {
 	labels := make([]int32, len(words))
 	plain, numeric := make([]int, len(words)), true
@@ -35,10 +35,10 @@ func number(words, classes []string, bad func(i int, reason string)) ([]int32, [
 		index[c] = int32(i)
 	}
 	for i, w := range words {
-		if numeric {
-			w = strconv.Itoa(plain[i]) // 007 is 7
-		}
 		label, ok := index[w]
+		if n, err := strconv.Atoi(w); !ok && err == nil && n >= 0 {
+			label, ok = index[strconv.Itoa(n)]
+		}
 		if !ok {
 			bad(i, fmt.Sprintf("label %q is not among the %d classes of the training set (%s)", w, len(classes), shorten(classes)))
 			continue

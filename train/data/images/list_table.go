@@ -108,6 +108,7 @@ func (t *listTable) findColumns(cells []string, o *ListOptions) (header bool, er
 		switch n, err := strconv.Atoi(asked[k]); {
 		case err == nil && n >= 1 && n <= len(cells):
 			t.columns[k] = n - 1
+			header = header || slices.Contains(titles[k], names[n-1])
 		case err == nil:
 			return false, fmt.Errorf("images: %s:1: the %s is to be in column %d, but there are %d", t.file, columnWords[k], n, len(cells))
 		case asked[k] != "":
@@ -136,6 +137,9 @@ func (t *listTable) findColumns(cells []string, o *ListOptions) (header bool, er
 			return false, fmt.Errorf("images: %s:1: one column, want a path and a label\nhint: separate them by a comma, a semicolon or a tab", t.file)
 		}
 		t.columns[k] = k
+	}
+	if header && isPicture(names[t.columns[0]]) {
+		header = false // y is a usual title, and also the label of a row
 	}
 	if o.Rows != "" && t.columns[2] < 0 {
 		return false, fmt.Errorf("images: %s has no column that says which split a row belongs to\nhint: name it with data.split_column, "+

@@ -35,6 +35,8 @@ func csvFile(t *testing.T, text string) string {
 
 var tinyCrop = Options{Transform: ResizeCrop{Short: 8, Width: 8, Height: 8}}
 
+func ofModel(classes ...string) ListOptions { return ListOptions{Options: Options{Classes: classes}} }
+
 func TestList(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
@@ -48,6 +50,11 @@ func TestList(t *testing.T) {
 		"numbers":    {text: "a.jpg,2\nsub/d.jpg,00\n", classes: "0 1 2", labels: []int{2, 0}},
 		"named":      {text: "x,y,z\na.jpg,q,1\n", opt: ListOptions{Path: "X", Label: "3"}, classes: "0 1", labels: []int{1}},
 		"by number":  {text: "7,a.jpg\n", opt: ListOptions{Path: "2", Label: "1"}, classes: "0 1 2 3 4 5 6 7", labels: []int{7}},
+		"over usual": {text: "label,path\n7,a.jpg\n", opt: ListOptions{Path: "2", Label: "1"}, classes: "0 1 2 3 4 5 6 7", labels: []int{7}},
+		"over one":   {text: "what,image\nq,a.jpg\n", opt: ListOptions{Path: "2", Label: "1"}, classes: "q", labels: []int{0}},
+		"y or n":     {text: "a.jpg,y\nsub/d.jpg,n\n", opt: ListOptions{Path: "1", Label: "2"}, classes: "n y", labels: []int{1, 0}},
+		"zeros":      {text: "a.jpg,007\nsub/d.jpg,7\n", opt: ofModel("007", "7", "x"), classes: "007 7 x", labels: []int{0, 1}},
+		"zeros of 7": {text: "a.jpg,007\nsub/d.jpg,x\n", opt: ofModel("7", "x"), classes: "7 x", labels: []int{0, 1}},
 		"one split":  {text: "path,label,split\na.jpg,u,train\nsub/d.jpg,v,Validation\n", opt: ListOptions{Rows: "val"}, classes: "v", labels: []int{0}},
 		"held of":    {text: "path,label,split\na.jpg,u,train\nsub/d.jpg,v,test\n", opt: ListOptions{Holdout: 1e-9}, classes: "u", labels: []int{0}},
 		"no held":    {text: "path,label\na.jpg,u\n", opt: ListOptions{Holdout: 1e-9}, classes: "u", labels: []int{0}},

@@ -16,6 +16,8 @@ import (
 // ShardOptions say how the members of tar shards become samples.
 type ShardOptions struct {
 	Options
+	// Root is the folder that the pattern is relative to; braces and * in its name have no meaning. "": the working directory.
+	Root string
 	// Label names the field of a sample's JSON that holds its label. "": the member .cls, else the JSON's "label", "cls", "class" or "target", else .txt.
 	Label string
 	// Cache is a folder for indexes. "": gotrain's folder in the user's cache; "-": none.
@@ -59,12 +61,12 @@ const maxOpen = 512
 // It rejects, all at once and each with file and byte: archives that are cut off or compressed, samples without a picture or a label, and with two of them,
 // samples whose members are apart, and labels that Classes lacks. ctx ends the reading.
 func NewShards(ctx context.Context, pattern string, o ShardOptions) (*Shards, error) {
-	s := &Shards{pattern: pattern}
+	s := &Shards{pattern: filepath.Join(o.Root, pattern)}
 	if err := s.encoded.open(o.Options, shardFiles{s}); err != nil {
 		return nil, err
 	}
 	var err error
-	if s.names, err = shardNames(pattern); err != nil {
+	if s.names, err = shardNames(o.Root, pattern); err != nil {
 		return nil, err
 	}
 	s.held, s.compared, s.most = make([]*os.File, len(s.names)), make([]bool, len(s.names)), mostOpen()

@@ -244,6 +244,32 @@ func TestManyShards(t *testing.T) {
 	}
 }
 
+// The name of the folder is no pattern; below it patterns are expanded.
+func TestShardsBelow(t *testing.T) {
+	root := filepath.Join(t.TempDir(), `a[1]*{b,c}?\d`)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"t-0.tar", "t-1.tar"} {
+		archive(t, filepath.Join(root, n), "1.jpg", "PIC", "1.cls", "3")
+	}
+	for pattern, want := range map[string]int{"t-*.tar": 2, "t-{0..1}.tar": 2, "t-[1].tar": 1, "t-0.tar": 1} {
+		s, err := NewShards(t.Context(), pattern, ShardOptions{Options: tinyCrop, Cache: "-", Root: root})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		defer s.Close()
+		if _, err := s.Encoded(0, nil); err != nil || s.Len() != want || s.Name() != "shards "+filepath.Join(root, pattern) {
+			t.Errorf("%s: %d samples, want %d: %v", s.Name(), s.Len(), want, err)
+		}
+	}
+	_, err := NewShards(t.Context(), "v-*.tar", ShardOptions{Options: tinyCrop, Cache: "-", Root: root})
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(root, "v-*.tar")) {
+		t.Error(err)
+	}
+}
+
 // A shard that is written again with the size and the time that it had is read again, and is refused by who has its older index.
 func TestRewrittenShard(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "a.tar")
