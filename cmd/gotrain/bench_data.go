@@ -101,7 +101,7 @@ func (a *app) measureData(ctx context.Context, f *dataFlags, r *recipes.Recipe, 
 		if err := findData(r); err != nil {
 			return err
 		}
-		src, _, err := assemble.Data(r, assemble.Rank{Identity: id, Placement: place})
+		src, _, err := assemble.Data(ctx, r, assemble.Rank{Identity: id, Placement: place})
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (a *app) measureData(ctx context.Context, f *dataFlags, r *recipes.Recipe, 
 		if !f.noStep {
 			term := telemetry.NewTerminal(a.rawErr, 0, false) // the standard output is for the result
 			t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
-				c, _, err := stepConfig(r, k, f.steps)
+				c, _, err := stepConfig(ctx, r, k, f.steps)
 				return c, err
 			})
 			if err != nil {

@@ -95,7 +95,7 @@ func (a *app) profile(ctx context.Context, f *stepFlags, r *recipes.Recipe, id l
 	term := telemetry.NewTerminal(a.rawErr, 0, false) // the standard output is for the result
 	return untilStopped(ctx, id, func() bool { return false }, func(ctx context.Context, running func(stoppable)) error {
 		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
-			c, assumed, err := stepConfig(r, k, f.steps)
+			c, assumed, err := stepConfig(ctx, r, k, f.steps)
 			if assumed != "" && id.Rank == 0 {
 				a.note([]string{"without data, " + assumed + " are assumed"})
 			}

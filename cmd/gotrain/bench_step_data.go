@@ -18,15 +18,15 @@ const (
 
 // stepConfig is the configuration of a run that trains and does nothing else. If the data are there, its samples are the first ones of them; otherwise they are
 // random. assumed says what the recipe lacks.
-func stepConfig(r *recipes.Recipe, k assemble.Rank, steps int) (c train.Config, assumed string, err error) {
+func stepConfig(ctx context.Context, r *recipes.Recipe, k assemble.Rank, steps int) (c train.Config, assumed string, err error) {
 	run := *r
 	if run.Data.Published == 0 {
 		run.Data.Published = assumedSamples
 	}
-	c, without, err := assemble.Plan(&run, k, false)
+	c, without, err := assemble.Plan(ctx, &run, k, false)
 	if err != nil && run.Model.Classes == 0 {
 		run.Model.Classes = assumedClasses
-		if c, without, err = assemble.Plan(&run, k, true); err == nil {
+		if c, without, err = assemble.Plan(ctx, &run, k, true); err == nil {
 			assumed = "1,000 classes"
 		}
 	}

@@ -23,7 +23,7 @@ func (a *app) dataSets(ctx context.Context, place string, f *surveyFlags, c *cob
 	st, err := os.Stat(place)
 	isPath := err == nil && !strings.HasSuffix(place, ".toml") || strings.HasSuffix(place, ".tar") || strings.HasSuffix(place, ".csv")
 	if place == "-" || !isPath {
-		return a.recipeSets(place, f, c)
+		return a.recipeSets(ctx, place, f, c)
 	}
 	if len(f.all()) > 0 {
 		return nil, 0, launch.WithCode(launch.ExitUsage, fmt.Errorf("--set and --ranks change a recipe, and %s is none", place))
@@ -38,7 +38,7 @@ func (a *app) dataSets(ctx context.Context, place string, f *surveyFlags, c *cob
 }
 
 // recipeSets opens the data of a recipe without what augments or normalises them.
-func (a *app) recipeSets(place string, f *surveyFlags, c *cobra.Command) ([]survey.Set, int, error) {
+func (a *app) recipeSets(ctx context.Context, place string, f *surveyFlags, c *cobra.Command) ([]survey.Set, int, error) {
 	r, err := f.loadOr(place, c.InOrStdin())
 	if err != nil {
 		return nil, 0, err
@@ -55,7 +55,7 @@ func (a *app) recipeSets(place string, f *surveyFlags, c *cobra.Command) ([]surv
 	for i := range d.Std {
 		d.Std[i] = 1
 	}
-	train, eval, err := assemble.Data(r, assemble.Rank{Identity: launch.Identity{World: 1, LocalWorld: 1}})
+	train, eval, err := assemble.Data(ctx, r, assemble.Rank{Identity: launch.Identity{World: 1, LocalWorld: 1}})
 	if err != nil {
 		return nil, 0, launch.WithCode(launch.ExitNoInput, err)
 	}

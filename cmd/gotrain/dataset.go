@@ -27,7 +27,7 @@ func describeData(ctx context.Context, r *recipes.Recipe, files bool) (string, e
 	if err := assemble.FindWeights(r); err != nil {
 		return "", err
 	}
-	cfg, err := assemble.Config(r, assemble.Rank{Identity: launch.Identity{World: ranks, LocalWorld: ranks}})
+	cfg, err := assemble.Config(ctx, r, assemble.Rank{Identity: launch.Identity{World: ranks, LocalWorld: ranks}})
 	if err != nil {
 		return "", err
 	}

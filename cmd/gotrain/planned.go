@@ -30,7 +30,7 @@ func summarise(ctx context.Context, r *recipes.Recipe, blind bool, on *networkFl
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, assumed, err := assemble.Plan(r, assemble.Rank{Identity: id, Placement: place}, blind)
+	cfg, assumed, err := assemble.Plan(ctx, r, assemble.Rank{Identity: id, Placement: place}, blind)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -102,7 +102,7 @@ func trainWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identit
 		}
 		var sinks []telemetry.Sink
 		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
-			c, err := assemble.Config(r, k)
+			c, err := assemble.Config(ctx, r, k)
 			if err == nil {
 				sinks, err = assemble.Sinks(r, id, a.level.console(term))
 			}
@@ -137,7 +137,7 @@ func evalWork(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity
 	return untilStopped(ctx, id, func() bool { return false }, func(ctx context.Context, run func(stoppable)) error {
 		var held data.Source
 		t, err := a.trainer(ctx, r, id, term, func(k assemble.Rank) (train.Config, error) {
-			c, err := assemble.EvalConfig(r, k, from)
+			c, err := assemble.EvalConfig(ctx, r, k, from)
 			held = c.Eval
 			return c, err
 		})

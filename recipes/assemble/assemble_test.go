@@ -61,7 +61,7 @@ func TestShippedRecipesRun(t *testing.T) {
 				sets = append(sets, "data.root=flowers", "data.image_size=32", "data.eval_resize_pixels=32", "model.width=8")
 			}
 			r := recipe(t, name, sets...)
-			cfg, err := Config(r, rank(1))
+			cfg, err := Config(t.Context(), r, rank(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestDataErrors(t *testing.T) {
 		{[]string{"data.kind=packed", "data.image_size=32"}, launch.ExitNoInput, "train*.bin"},
 		{[]string{"model.classes=4"}, launch.ExitRecipe, "model.classes = 4"},
 	} {
-		_, err := Config(recipe(t, "resnet50", c.sets...), rank(1))
+		_, err := Config(t.Context(), recipe(t, "resnet50", c.sets...), rank(1))
 		if err == nil || launch.ExitCode(err) != c.code || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, exit code %d", c.sets, err, launch.ExitCode(err))
 		}
@@ -209,7 +209,7 @@ func TestResume(t *testing.T) {
 		{"checkpoint.resume=/x checkpoint.every_epochs=2", false, "/x", true, -2},
 		{"checkpoint.enabled=false", false, "", false, 0},
 	} {
-		cfg, err := Config(recipe(t, "quickstart", strings.Fields(c.sets)...), rank(2))
+		cfg, err := Config(t.Context(), recipe(t, "quickstart", strings.Fields(c.sets)...), rank(2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestBadFiles(t *testing.T) {
 			"checkpoint.enabled=false",
 			"checkpoint.every_epochs=0",
 		)
-		cfg, err := Config(r, rank(1))
+		cfg, err := Config(t.Context(), r, rank(1))
 		if err != nil {
 			t.Fatal(err)
 		}

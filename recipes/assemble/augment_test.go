@@ -3,6 +3,7 @@ package assemble
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestAugmentationKeys(t *testing.T) {
 	}
 	// The random stream is the same in all, so that only the key makes a difference.
 	base := []string{"data.image_size=40", "data.augment=none"}
-	train, eval, err := Data(recipe(t, "resnet50", base...), rank(1))
+	train, eval, err := Data(t.Context(), recipe(t, "resnet50", base...), rank(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestAugmentationKeys(t *testing.T) {
 		if got := Augmentation(r); got != words {
 			t.Errorf("%s is shown as %q, want %q", set, got, words)
 		}
-		a, b, err := Data(r, rank(1))
+		a, b, err := Data(t.Context(), r, rank(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestOtherLayouts(t *testing.T) {
 		"held out":     append([]string{"data.kind=csv", "data.eval_fraction=0.25"}, both...),
 		"shards":       {"data.kind=webdataset", "data.eval_split=val-{000..000}.tar"},
 	} {
-		train, eval, err := Data(recipe(t, "resnet50", append(sets, "data.root="+dir)...), rank(1))
+		train, eval, err := Data(t.Context(), recipe(t, "resnet50", append(sets, "data.root="+dir)...), rank(1))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -138,13 +139,21 @@ func TestOtherLayouts(t *testing.T) {
 		if train.Len() != want || train.Len()+eval.Len() != total || len(train.Classes()) != 5 || !slices.Equal(train.Classes(), eval.Classes()) {
 			t.Errorf("%s: %d and %d samples, classes %v", name, train.Len(), eval.Len(), train.Classes())
 		}
+		if name == "shards" {
+			t.Setenv("XDG_CACHE_HOME", t.TempDir())
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, _, err := Data(ended, recipe(t, "resnet50", append(sets, "data.root="+dir)...), rank(1)); !errors.Is(err, context.Canceled) {
+				t.Errorf("after the context has ended: %v", err)
+			}
+		}
 		// A run that does not evaluate trains on the same rows, and its checkpoints are evaluated on the others.
 		r := recipe(t, "resnet50", append(sets, "data.root="+dir, "eval.enabled=false", "eval.every_epochs=0")...)
-		alone, none, err := Data(r, rank(1))
+		alone, none, err := Data(t.Context(), r, rank(1))
 		if err != nil || none != nil || alone.Len() != train.Len() {
 			t.Errorf("%s, without evaluation: %v, %v, want %d samples", name, alone, err, train.Len())
 		}
-		if held, err := heldOut(r, train.Classes(), rank(1)); err != nil || held.Len() != eval.Len() {
+		if held, err := heldOut(t.Context(), r, train.Classes(), rank(1)); err != nil || held.Len() != eval.Len() {
 			t.Errorf("%s, evaluated: %v, %v, want %d samples", name, held, err, eval.Len())
 		}
 	}

@@ -27,9 +27,9 @@ type Rank struct {
 	Comm comm.Communicator // nil if World is 1, or if only the plan is needed
 }
 
-// Config returns the configuration of one rank, without sinks. It opens the data sets; an error about them has exit code 66.
-func Config(r *recipes.Recipe, rank Rank) (train.Config, error) {
-	trainSet, evalSet, err := Data(r, rank)
+// Config returns the configuration of one rank, without sinks. It opens the data sets, until ctx ends; an error about them has exit code 66.
+func Config(ctx context.Context, r *recipes.Recipe, rank Rank) (train.Config, error) {
+	trainSet, evalSet, err := Data(ctx, r, rank)
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}
@@ -59,8 +59,8 @@ type Trained struct {
 
 // EvalConfig is Config for train.Trainer.Evaluate: only the held-out samples, labelled by the classes of the checkpoint, which are matched by name. It
 // needs no training samples, and nothing is saved.
-func EvalConfig(r *recipes.Recipe, rank Rank, from Trained) (train.Config, error) {
-	held, err := heldOut(r, from.Classes, rank)
+func EvalConfig(ctx context.Context, r *recipes.Recipe, rank Rank, from Trained) (train.Config, error) {
+	held, err := heldOut(ctx, r, from.Classes, rank)
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,25 +16,25 @@ import (
 )
 
 // Data opens the training samples and the held-out samples for a rank; the latter are nil if the recipe does not evaluate. All ranks of rank.Comm must call
-// it.
-func Data(r *recipes.Recipe, rank Rank) (train, eval data.Source, err error) {
+// it. ctx ends the reading.
+func Data(ctx context.Context, r *recipes.Recipe, rank Rank) (train, eval data.Source, err error) {
 	d, log := &r.Data, &notices{rank: rank.Rank}
 	root, err := locate(d, near(r))
 	if err != nil {
 		return nil, nil, err
 	}
-	how, err := share(r, rank, root)
+	how, err := share(ctx, r, rank, root)
 	if err != nil {
 		return nil, nil, err
 	}
 	if words[d.Kind] != nil {
-		if train, err = openText(r, root, d.TrainSplit, true); err != nil || !r.Eval.Enabled {
+		if train, err = openText(ctx, r, root, d.TrainSplit, true); err != nil || !r.Eval.Enabled {
 			return train, nil, err
 		}
-		eval, err = openText(r, root, d.EvalSplit, false)
+		eval, err = openText(ctx, r, root, d.EvalSplit, false)
 		return train, eval, err
 	}
-	o := opening{r: r, root: root, log: log, how: how}
+	o := opening{ctx: ctx, r: r, root: root, log: log, how: how}
 	if train, err = o.open(d.TrainSplit, nil, true); err == nil {
 		train, err = mixed(r, train)
 	}
@@ -77,21 +78,21 @@ func locate(d *recipes.Data, near []string) (string, error) {
 
 // heldOut opens only the held-out samples, for a model trained on the given classes. If they are unknown, it uses those of the training samples, if
 // available.
-func heldOut(r *recipes.Recipe, classes []string, on Rank) (data.Source, error) {
+func heldOut(ctx context.Context, r *recipes.Recipe, classes []string, on Rank) (data.Source, error) {
 	rank := on.Rank
 	d, log := &r.Data, &notices{rank: rank}
 	root, err := locate(d, near(r))
 	if err != nil {
 		return nil, err
 	}
-	how, err := share(r, on, root)
+	how, err := share(ctx, r, on, root)
 	if err != nil {
 		return nil, err
 	}
 	if words[d.Kind] != nil {
-		return openText(r, root, d.EvalSplit, false)
+		return openText(ctx, r, root, d.EvalSplit, false)
 	}
-	o := opening{r: r, root: root, log: log, how: how}
+	o := opening{ctx: ctx, r: r, root: root, log: log, how: how}
 	if classes == nil && datasets[d.Kind].classes {
 		whose := "of the training samples"
 		train, err := o.open(d.TrainSplit, nil, true)

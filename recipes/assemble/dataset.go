@@ -29,6 +29,7 @@ var datasets = map[string]dataset{
 
 // opening is one split to open.
 type opening struct {
+	ctx      context.Context // ends the reading
 	r        *recipes.Recipe
 	root     string
 	split    string
@@ -95,7 +96,7 @@ func openArchives(o opening) (data.Source, error) {
 		root = ""
 	}
 	return listed(o.how, o.options(), func(p images.Options) (*images.Shards, error) {
-		return images.NewShards(context.Background(), o.split, images.ShardOptions{Options: p, Root: root, Label: o.r.Data.LabelColumn, Indexed: func(done, all int) {
+		return images.NewShards(o.ctx, o.split, images.ShardOptions{Options: p, Root: root, Label: o.r.Data.LabelColumn, Indexed: func(done, all int) {
 			if o.log.rank == 0 && (done == all || done%max(1, all/10) == 0) {
 				slog.Info("read a shard for its index, which later runs use", "shards", done, "of", all)
 			}

@@ -1,6 +1,7 @@
 package assemble_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -14,7 +15,7 @@ func ExampleConfig() {
 		fmt.Println(err)
 		return
 	}
-	cfg, err := assemble.Config(r, assemble.Rank{Identity: launch.Identity{World: 4, LocalWorld: 4}})
+	cfg, err := assemble.Config(context.Background(), r, assemble.Rank{Identity: launch.Identity{World: 4, LocalWorld: 4}})
 	if err != nil {
 		fmt.Println(err)
 		return

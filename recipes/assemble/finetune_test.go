@@ -104,7 +104,7 @@ func together(t *testing.T, ranks, stopAfter int, name string, sets []string) *s
 		wg.Go(func() {
 			id := rank(ranks)
 			id.Rank, id.LocalRank, id.Comm, id.Threads = i, i, comms[i], 1
-			cfg, err := Config(recipe(t, name, sets...), id)
+			cfg, err := Config(t.Context(), recipe(t, name, sets...), id)
 			if err == nil {
 				if i == 0 {
 					cfg.Sinks = []telemetry.Sink{out}

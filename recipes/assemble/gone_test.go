@@ -24,7 +24,7 @@ func TestWeightsThatAreGone(t *testing.T) {
 		"train.batch_per_rank=1",
 	}
 	r := recipe(t, "llama-finetune", sets...)
-	before, err := Config(r, rank(1))
+	before, err := Config(t.Context(), r, rank(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestWeightsThatAreGone(t *testing.T) {
 	if err := os.Rename(from, from+"2"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Config(r, rank(1)); launch.ExitCode(err) != launch.ExitNoInput || !strings.Contains(err.Error(), "no weights to start from") {
+	if _, err := Config(t.Context(), r, rank(1)); launch.ExitCode(err) != launch.ExitNoInput || !strings.Contains(err.Error(), "no weights to start from") {
 		t.Errorf("a new run: %v, exit code %d", err, launch.ExitCode(err))
 	}
 	// A folder stands for the newest checkpoint where it is one.
@@ -50,7 +50,7 @@ func TestWeightsThatAreGone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.Checkpoint.Dir, "model.safetensors"), raw, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := Config(r, rank(1)); err != nil || string(c.Beside["config.json"]) != string(before.Beside["config.json"]) {
+	if c, err := Config(t.Context(), r, rank(1)); err != nil || string(c.Beside["config.json"]) != string(before.Beside["config.json"]) {
 		t.Errorf("a resumed run: %v", err)
 	}
 }
@@ -58,7 +58,7 @@ func TestWeightsThatAreGone(t *testing.T) {
 // What is wrong with the dimensions, or a batch that the data do not fill, is wrong with the recipe, whatever the data are.
 func TestDimensionsAreTheRecipes(t *testing.T) {
 	for _, set := range []string{"llama.heads=7", "text.sequence=1000000", "train.batch_per_rank=100000"} {
-		_, err := Config(recipe(t, "llama-tiny", "llama.size=tiny", "data.kind=synthetic", set), rank(1))
+		_, err := Config(t.Context(), recipe(t, "llama-tiny", "llama.size=tiny", "data.kind=synthetic", set), rank(1))
 		if launch.ExitCode(err) != launch.ExitRecipe {
 			t.Errorf("%s: %v, exit code %d", set, err, launch.ExitCode(err))
 		}

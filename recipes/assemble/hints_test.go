@@ -43,17 +43,17 @@ func decoded(t *testing.T, sets ...string) *recipes.Recipe {
 // The error for a missing split gives the key that names it and lists what exists.
 func TestMissingPartOfADataSet(t *testing.T) {
 	root := folders(t, "train/cat", "train/dog", "test/cat")
-	_, _, err := Data(decoded(t, "data.root="+root), Rank{})
+	_, _, err := Data(t.Context(), decoded(t, "data.root="+root), Rank{})
 	for _, want := range []string{"val: no such file", "\nhint: set data.eval_split to the name of the held-out split, or eval.enabled = false to " +
 		"train without one", "contains test, train"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, _, err := Data(decoded(t, "data.root="+root, "eval.enabled=false"), Rank{}); err != nil {
+	if _, _, err := Data(t.Context(), decoded(t, "data.root="+root, "eval.enabled=false"), Rank{}); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := Data(decoded(t, "data.root="+root, "data.train_split=training"), Rank{}); err == nil ||
+	if _, _, err := Data(t.Context(), decoded(t, "data.root="+root, "data.train_split=training"), Rank{}); err == nil ||
 		!strings.Contains(err.Error(), "set data.train_split to the name of the training split") {
 		t.Error(err)
 	}
@@ -69,7 +69,7 @@ func TestOneClassIsAnError(t *testing.T) {
 		{"model.classes=1", `has only one class`}, {"model.classes=2", ""},
 	} {
 		r := decoded(t, "data.root="+root, c.set)
-		src, _, err := Data(r, Rank{})
+		src, _, err := Data(t.Context(), r, Rank{})
 		if err != nil {
 			t.Fatal(err)
 		}

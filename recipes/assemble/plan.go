@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -19,10 +20,10 @@ type Assumed struct {
 
 // Plan is Config for a plan, which needs only the number and shape of samples. If the data exist and blind is false, it opens them and assumes
 // nothing (nil). Otherwise it uses random samples instead, data.published_samples of them.
-func Plan(r *recipes.Recipe, rank Rank, blind bool) (train.Config, *Assumed, error) {
+func Plan(ctx context.Context, r *recipes.Recipe, rank Rank, blind bool) (train.Config, *Assumed, error) {
 	why := "not opened"
 	if !blind {
-		c, err := Config(r, rank)
+		c, err := Config(ctx, r, rank)
 		if err == nil || launch.ExitCode(err) != launch.ExitNoInput {
 			return c, nil, err
 		}
@@ -52,7 +53,7 @@ func Plan(r *recipes.Recipe, rank Rank, blind bool) (train.Config, *Assumed, err
 	if !epochs {
 		d.Samples = without.GlobalBatch(max(1, rank.World))
 	}
-	c, err := Config(&without, rank)
+	c, err := Config(ctx, &without, rank)
 	if err != nil {
 		return c, nil, fmt.Errorf("a plan without data: %w", err)
 	}

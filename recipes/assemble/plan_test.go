@@ -24,7 +24,7 @@ func TestFamilies(t *testing.T) {
 
 // ImageNet is planned without ImageNet, and the numbers are those of the published set: 1,281,167 / 2,048 = 625 steps an epoch.
 func TestPlanWithoutData(t *testing.T) {
-	c, assumed, err := Plan(recipe(t, "resnet50-imagenet", "train.ranks=64"), rank(64), false)
+	c, assumed, err := Plan(t.Context(), recipe(t, "resnet50-imagenet", "train.ranks=64"), rank(64), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,17 +33,17 @@ func TestPlanWithoutData(t *testing.T) {
 		t.Errorf("%d samples, %+v", c.Data.Len(), assumed)
 	}
 	// Data that are here are looked at, unless that is not wanted.
-	c, assumed, err = Plan(recipe(t, "resnet50"), rank(2), false)
+	c, assumed, err = Plan(t.Context(), recipe(t, "resnet50"), rank(2), false)
 	if err != nil || assumed != nil || c.Data.Len() != 300 {
 		t.Errorf("%+v, %v", assumed, err)
 	}
-	c, assumed, err = Plan(recipe(t, "resnet50", "data.published_samples=5000", "model.classes=7"), rank(2), true)
+	c, assumed, err = Plan(t.Context(), recipe(t, "resnet50", "data.published_samples=5000", "model.classes=7"), rank(2), true)
 	if err != nil || assumed == nil || c.Data.Len() != 5000 {
 		t.Errorf("%+v, %v", assumed, err)
 	}
 	// A run in steps needs no number of samples.
 	for _, name := range []string{"llama2-7b", "llama3-8b", "llama2-70b"} {
-		if _, assumed, err := Plan(recipe(t, name), rank(8), false); err != nil || assumed == nil || assumed.Epoch {
+		if _, assumed, err := Plan(t.Context(), recipe(t, name), rank(8), false); err != nil || assumed == nil || assumed.Epoch {
 			t.Errorf("%s: %+v, %v", name, assumed, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestPlanLacks(t *testing.T) {
 		"llama-finetune data.root=nowhere model.init_from=nowhere":                           {"llama.size"},
 	} {
 		f := strings.Fields(sets)
-		_, _, err := Plan(recipe(t, f[0], f[1:]...), rank(1), false)
+		_, _, err := Plan(t.Context(), recipe(t, f[0], f[1:]...), rank(1), false)
 		if launch.ExitCode(err) != launch.ExitNoInput {
 			t.Errorf("%s: %v", sets, err)
 			continue

@@ -19,10 +19,10 @@ type sharing struct {
 }
 
 // share finds out how the ranks open the folder, and says so where there are several machines. All ranks must call it.
-func share(r *recipes.Recipe, rank Rank, root string) (sharing, error) {
+func share(ctx context.Context, r *recipes.Recipe, rank Rank, root string) (sharing, error) {
 	s := sharing{ctx: func() (context.Context, context.CancelFunc) {
 		seconds := func(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
-		return comm.Patient(context.Background(), seconds(r.Train.TimeoutSeconds), seconds(r.Train.LongWorkSeconds))
+		return comm.Patient(ctx, seconds(r.Train.TimeoutSeconds), seconds(r.Train.LongWorkSeconds))
 	}}
 	if rank.Comm == nil || rank.World == 1 || r.Data.Kind == "synthetic" {
 		return s, nil

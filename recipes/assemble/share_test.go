@@ -33,7 +33,7 @@ func TestOneListingForAllRanks(t *testing.T) {
 			wg.Go(func() {
 				defer g[rank].Close()
 				id := launch.Identity{Rank: rank, World: 2, LocalRank: rank, LocalWorld: 2, Nodes: 1}
-				how, err := share(r, Rank{Identity: id, Comm: g[rank]}, root)
+				how, err := share(t.Context(), r, Rank{Identity: id, Comm: g[rank]}, root)
 				if err != nil || (how.group != nil) != (shared != "false") {
 					t.Errorf("shared = %s, rank %d: %+v %v", shared, rank, how.group, err)
 					return

@@ -19,18 +19,18 @@ import (
 )
 
 // words opens the data of language models, by data.kind.
-var words = map[string]func(r *recipes.Recipe, root, split string) (*text.Corpus, error){
+var words = map[string]func(ctx context.Context, r *recipes.Recipe, root, split string) (*text.Corpus, error){
 	"text":   cutText,
 	"tokens": openShards,
 }
 
 // openText opens one split of a text. Evaluation uses every token; training drops the last ones if they do not fill a sequence.
-func openText(r *recipes.Recipe, root, split string, training bool) (data.Source, error) {
+func openText(ctx context.Context, r *recipes.Recipe, root, split string, training bool) (data.Source, error) {
 	seq, err := Sequence(r)
 	if err != nil {
 		return nil, coded(launch.ExitRecipe, err)
 	}
-	c, err := words[r.Data.Kind](r, root, split)
+	c, err := words[r.Data.Kind](ctx, r, root, split)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func openText(r *recipes.Recipe, root, split string, training bool) (data.Source
 }
 
 // openShards maps shards written by gotrain tokenize. If the recipe names a tokenizer, it must be the one that they were made with.
-func openShards(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
+func openShards(_ context.Context, r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 	c, err := text.OpenShards(root, split)
 	if err != nil || r.Text.Tokenizer == "" {
 		return c, err
@@ -59,7 +59,7 @@ func openShards(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 }
 
 // cutText tokenises the files of a folder, or a single file.
-func cutText(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
+func cutText(ctx context.Context, r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 	t, err := Tokenizer(r)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func cutText(r *recipes.Recipe, root, split string) (*text.Corpus, error) {
 			pattern,
 		)
 	}
-	c, _, err := text.FromText(context.Background(), files, text.Options{
+	c, _, err := text.FromText(ctx, files, text.Options{
 		Tokenizer: t, Documents: text.Documents{Separator: r.Text.Separator}, BOS: r.Text.BOS && t.BOS() >= 0, EOS: r.Text.EOS && t.EOS() >= 0,
 	})
 	return c, err

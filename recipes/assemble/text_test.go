@@ -32,7 +32,7 @@ func TestShardsAndTheirTokenizer(t *testing.T) {
 		if strings.HasPrefix(name, "..") {
 			name, _ = filepath.Abs(name)
 		}
-		c, err := Config(recipe(t, "llama-tiny", append(sets, "text.tokenizer="+name)...), rank(1))
+		c, err := Config(t.Context(), recipe(t, "llama-tiny", append(sets, "text.tokenizer="+name)...), rank(1))
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) || launch.ExitCode(err) != launch.ExitNoInput {
 				t.Errorf("%q: %v, exit code %d", name, err, launch.ExitCode(err))

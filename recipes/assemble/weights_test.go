@@ -93,7 +93,7 @@ func TestFinetuneStartsFromTheFile(t *testing.T) {
 		"eval.enabled=false",
 		"eval.every_epochs=0",
 	)
-	cfg, err := Config(r, rank(1))
+	cfg, err := Config(t.Context(), r, rank(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestBundledWeightsByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Config(r, rank(1)); err != nil {
+	if _, err := Config(t.Context(), r, rank(1)); err != nil {
 		t.Error(err)
 	}
 	if r, err = recipes.Load(own, "model.init_from=gone"); err != nil {
@@ -158,7 +158,7 @@ func TestWeightsOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, from := range []string{first, filepath.Join(first, "checkpoints"), filepath.Join(first, "checkpoints", "step-00000001")} {
-		c, err := Config(recipe(t, "llama-finetune", append(sets, "run.output_dir="+t.TempDir(), "model.init_from="+from)...), rank(1))
+		c, err := Config(t.Context(), recipe(t, "llama-finetune", append(sets, "run.output_dir="+t.TempDir(), "model.init_from="+from)...), rank(1))
 		if want := filepath.Join(first, "checkpoints", "step-00000001"); err != nil || c.InitFrom != want {
 			t.Errorf("%s: %s, %v, want %s", from, c.InitFrom, err, want)
 		}
@@ -167,7 +167,7 @@ func TestWeightsOfARun(t *testing.T) {
 
 // Weights of a different Llama are rejected before ranks connect; validate reports this too.
 func TestWeightsOfAnotherLlama(t *testing.T) {
-	_, err := Config(recipe(t, "llama-tiny", "model.init_from=stories260k", "checkpoint.dir="+t.TempDir()), rank(1))
+	_, err := Config(t.Context(), recipe(t, "llama-tiny", "model.init_from=stories260k", "checkpoint.dir="+t.TempDir()), rank(1))
 	if launch.ExitCode(err) != launch.ExitRecipe || !strings.Contains(err.Error(), "has heads = 8, but the model has 4\nhint: ") {
 		t.Errorf("got %v", err)
 	}
@@ -183,7 +183,7 @@ func TestTokenizerBesideCheckpoints(t *testing.T) {
 	if err := os.WriteFile(own, raw, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Config(recipe(t, "llama-tiny", "text.tokenizer="+own, "llama.vocab=2503", "checkpoint.dir="+t.TempDir()), rank(1))
+	c, err := Config(t.Context(), recipe(t, "llama-tiny", "text.tokenizer="+own, "llama.vocab=2503", "checkpoint.dir="+t.TempDir()), rank(1))
 	if err != nil || !bytes.Equal(c.Beside["tokenizer.json"], raw) || bytes.Equal(c.Beside["config.json"], raw) || len(c.Beside) != 2 {
 		t.Errorf("%d files, %v", len(c.Beside), err)
 	}

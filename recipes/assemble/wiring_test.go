@@ -14,7 +14,7 @@ import (
 func TestKeysReachTheTrainer(t *testing.T) {
 	cfg := func(sets ...string) train.Config {
 		t.Helper()
-		c, err := Config(recipe(t, "quickstart", sets...), rank(1))
+		c, err := Config(t.Context(), recipe(t, "quickstart", sets...), rank(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestLossScaleReachesTheTrainer(t *testing.T) {
 		{[]string{"train.dtype=bf16", "train.loss_scale=512"}, optim.NoScaler(10)},
 		{dynamic, optim.NoScaler(6)},
 	} {
-		cfg, err := Config(recipe(t, "quickstart", c.sets...), rank(1))
+		cfg, err := Config(t.Context(), recipe(t, "quickstart", c.sets...), rank(1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func indexShards(ctx context.Context, files []string, field, cache string, told 
 			defer wait.Done()
 			for i := int(next.Add(1)) - 1; i < len(files) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				var fresh bool
-				lists[i], stamps[i], fresh, errs[i] = indexShard(files[i], field, cache)
+				lists[i], stamps[i], fresh, errs[i] = indexShard(ctx, files[i], field, cache)
 				n := int(done.Add(1))
 				if fresh && told != nil {
 					tell.Lock()
@@ -62,7 +62,7 @@ func indexShards(ctx context.Context, files []string, field, cache string, told 
 }
 
 // indexShard lists the samples of one shard. fresh says that the shard was read.
-func indexShard(file, field, cache string) (list []entry, is stamp, fresh bool, err error) {
+func indexShard(ctx context.Context, file, field, cache string) (list []entry, is stamp, fresh bool, err error) {
 	st, err := os.Stat(file)
 	if err != nil {
 		return nil, is, false, fmt.Errorf("images: %w", err)
@@ -82,7 +82,7 @@ func indexShard(file, field, cache string) (list []entry, is stamp, fresh bool, 
 			}
 		}
 	}
-	if list, err = scan(file, field); err != nil {
+	if list, err = scan(ctx, file, field); err != nil {
 		return nil, is, true, err
 	}
 	// A shard that changed while it was read is not kept.

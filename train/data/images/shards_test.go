@@ -343,7 +343,7 @@ func FuzzScan(f *testing.F) {
 		if err := os.WriteFile(file, raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		list, err := scan(file, "")
+		list, err := scan(t.Context(), file, "")
 		for _, e := range list {
 			if err == nil && (e.offset < 0 || e.size < 1 || e.word == "") {
 				t.Errorf("%+v", e)

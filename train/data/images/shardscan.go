@@ -2,6 +2,7 @@ package images
 
 import (
 	"archive/tar"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,8 +52,8 @@ type scanner struct {
 	json  func()            // reports what is wrong with the JSON; nil: nothing
 }
 
-// scan lists the samples of a shard. What is wrong with it is reported all at once.
-func scan(file, field string) ([]entry, error) {
+// scan lists the samples of a shard, unless ctx ends before. What is wrong with it is reported all at once.
+func scan(ctx context.Context, file, field string) ([]entry, error) {
 	f, err := foreign.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("images: %w", err)
@@ -68,6 +69,9 @@ func scan(file, field string) ([]entry, error) {
 	}
 	s := &scanner{file: file, size: st.Size(), field: field, in: f, tar: tar.NewReader(f), seen: map[string]bool{}}
 	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		h, err := s.tar.Next()
 		if errors.Is(err, io.EOF) {
 			break

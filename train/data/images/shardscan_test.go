@@ -3,6 +3,8 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +35,7 @@ func TestJSONLabel(t *testing.T) {
 			members = append(members, "1.cls", c.cls)
 		}
 		archive(t, file, members...)
-		list, err := scan(file, c.field)
+		list, err := scan(t.Context(), file, c.field)
 		if problem, bad := strings.CutPrefix(c.word, "!"); bad {
 			if err == nil || !strings.Contains(err.Error(), problem) {
 				t.Errorf("%.40s: %v, want %q", c.json, err, problem)
@@ -41,6 +43,18 @@ func TestJSONLabel(t *testing.T) {
 		} else if err != nil || len(list) != 1 || list[0].word != c.word {
 			t.Errorf("%.40s: %v %v, want %q", c.json, list, err, c.word)
 		}
+	}
+}
+
+// Where the context ends while a shard is read, the rest of it is not.
+func TestScanEnds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.tar")
+	archive(t, file, "1.jpg", "PIC", "1.cls", "1")
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if list, err := scan(ctx, file, ""); !errors.Is(err, gone) {
+		t.Errorf("%v %v", list, err)
 	}
 }
 
@@ -74,7 +88,7 @@ func TestMembersWithin(t *testing.T) {
 		if err := os.WriteFile(file, raw, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if list, err := scan(file, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if list, err := scan(t.Context(), file, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v %v, want %q", list, err, want)
 		}
 	}
