@@ -138,7 +138,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 	if at, err := weightsPath(r); err == nil && c.InitFrom != "" {
 		c.InitFrom = at
 	}
-	if c.Network, err = networkOf(r, trainSet); err != nil {
+	if c.Network, err = networkOf(r, trainSet, evalSet); err != nil {
 		return c, coded(launch.ExitRecipe, err)
 	}
 	if f := families[r.Model.Name]; f.configure != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // networkOf names the network for the description in checkpoints; the trainer adds what it reads.
-func networkOf(r *recipes.Recipe, src data.Source) (*checkpoint.Network, error) {
+func networkOf(r *recipes.Recipe, src, eval data.Source) (*checkpoint.Network, error) {
 	f, err := familyOf(r)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,30 @@ func networkOf(r *recipes.Recipe, src data.Source) (*checkpoint.Network, error) 
 			return nil, err
 		}
 	}
-	return n, nil
+	if eval == nil {
+		n.Prepare, err = prepare(r, src)
+	}
+	return n, err
+}
+
+// prepare describes how an evaluation would prepare the pictures of a run that has none, of which the training samples know only their own transform; nil: they
+// know all of it.
+func prepare(r *recipes.Recipe, src data.Source) (json.RawMessage, error) {
+	s, ok := src.(data.Preparing)
+	t, resizes := transform(&r.Data, false).(images.ResizeCrop)
+	if !ok || !resizes {
+		return nil, nil
+	}
+	raw := s.Preparation()
+	if raw == nil {
+		return nil, nil
+	}
+	p, err := images.ParsePreparation(raw)
+	if err != nil {
+		return nil, err
+	}
+	p.Short = t.Short
+	return json.Marshal(p)
 }
 
 // Network describes the network of a recipe and how its pictures are prepared, for a checkpoint that holds the recipe but no description: those before

@@ -3,7 +3,10 @@ package assemble
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
+
+	"github.com/gotrain/gotrain/train/data"
 )
 
 // notices logs what is found in the data, once for a job and not once for each of its ranks.
@@ -27,6 +30,24 @@ func (n *notices) turned(path string) {
 			"orientation that would turn them; "+
 			"set data.exif_orientation = true to apply it", "first", path)
 	})
+}
+
+// untrained reports classes without a training sample, such as those between labels that are numbers with gaps: the network gets an output for each of them.
+func (n *notices) untrained(src data.Source) {
+	s, ok := src.(interface{ Empty() []string })
+	if !ok || n.rank != 0 {
+		return
+	}
+	none := s.Empty()
+	if len(none) == 0 {
+		return
+	}
+	names := strings.Join(none[:min(len(none), 20)], ", ")
+	if len(none) > 20 {
+		names += ", …"
+	}
+	slog.Warn("some classes have no training samples; labels that are numbers should be 0, 1, 2 and so on without gaps", "classes", names,
+		"empty", len(none), "of", len(src.Classes()))
 }
 
 // damaged reports a damaged picture the first time that it is read. Shuffled training samples come to every rank in time, so rank 0 reports them; a held-out

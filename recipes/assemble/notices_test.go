@@ -2,7 +2,10 @@ package assemble
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,5 +35,38 @@ func TestNoticesAreLoggedOnce(t *testing.T) {
 		if n := strings.Count(out.String(), want); n != 1 {
 			t.Errorf("%q is logged %d times in\n%s", want, n, out.String())
 		}
+	}
+}
+
+// Numbers with gaps give classes that nothing trains.
+func TestUntrainedClasses(t *testing.T) {
+	dir := t.TempDir()
+	pictures, _ := filepath.Glob("../data/flowers/train/*/*.jpg")
+	var csv strings.Builder
+	for i, p := range pictures[:3] {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&csv, "%s,%d\n", abs, []int{0, 3, 30}[i])
+	}
+	if err := os.WriteFile(filepath.Join(dir, "train.csv"), []byte(csv.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(old)
+	for i := range 2 {
+		id := rank(1)
+		id.Rank = i
+		r := recipe(t, "resnet50", "data.kind=csv", "data.root="+dir, "eval.enabled=false", "eval.every_epochs=0")
+		if _, _, err := Data(t.Context(), r, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); strings.Count(got, "no training samples") != 1 || !strings.Contains(got, `"1, 2, 4, 5, `) ||
+		!strings.Contains(got, "empty=28 of=31") {
+		t.Error(got)
 	}
 }
