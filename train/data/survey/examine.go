@@ -41,7 +41,8 @@ type finding struct {
 	format  string
 	broken  error
 	damaged string
-	label   int // -1: unknown
+	label   int      // -1: unknown
+	moments *moments // of a sample that is no picture in a file; nil: none
 }
 
 // Examine reads every sample once. It returns an error only if ctx ends; what is wrong with samples is in the report.
@@ -95,7 +96,7 @@ func Examine(ctx context.Context, sets []Set, o Options) (*Report, error) {
 // each examines all samples of a source.
 func each(ctx context.Context, src data.Source, workers int, o Options, told func(int)) ([]finding, *moments, error) {
 	found := make([]finding, src.Len())
-	total := &moments{}
+	var pictures levels
 	var next, done atomic.Int64
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -120,13 +121,19 @@ func each(ctx context.Context, src data.Source, workers int, o Options, told fun
 				}
 			}
 			mu.Lock()
-			total.add(&e.moments)
+			pictures.add(&e.levels)
 			mu.Unlock()
 		}()
 	}
 	wait.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("survey: %w", context.Cause(ctx))
+	}
+	total := pictures.moments()
+	for i := range found { // in the order of samples: sums of other orders differ in their last bits
+		if m := found[i].moments; m != nil {
+			total.add(m)
+		}
 	}
 	return found, total, failed
 }
@@ -196,7 +203,7 @@ type examiner struct {
 	raw    []byte
 	pic    images.Picture
 	dst    [][]byte
-	moments
+	levels levels
 }
 
 func newExaminer(src data.Source, o Options) (*examiner, error) {
@@ -250,17 +257,13 @@ func (e *examiner) picture(i int, f *finding) {
 		return
 	}
 	f.w, f.h, f.format = info.W, info.H, string(info.Format)
-	var sum, squares [3]uint64
+	one := levels{n: uint64(info.W) * uint64(info.H)}
 	for p := e.pic.Pix; len(p) >= 3; p = p[3:] {
 		a, b, c := uint64(p[0]), uint64(p[1]), uint64(p[2])
-		sum[0], sum[1], sum[2] = sum[0]+a, sum[1]+b, sum[2]+c
-		squares[0], squares[1], squares[2] = squares[0]+a*a, squares[1]+b*b, squares[2]+c*c
+		one.sum[0], one.sum[1], one.sum[2] = one.sum[0]+a, one.sum[1]+b, one.sum[2]+c
+		one.squares[0], one.squares[1], one.squares[2] = one.squares[0]+a*a, one.squares[1]+b*b, one.squares[2]+c*c
 	}
-	e.n += float64(info.W) * float64(info.H)
-	for c := range 3 {
-		e.moments.sum[c] += float64(sum[c]) / 255
-		e.moments.squares[c] += float64(squares[c]) / (255 * 255)
-	}
+	e.levels.add(&one)
 }
 
 // sample loads a sample of any other source.
@@ -281,12 +284,13 @@ func (e *examiner) sample(ctx context.Context, i int, f *finding) {
 	h.Sum(f.sum[:0])
 	if field := e.src.Fields()[0]; field.DType == npu.F32 && len(field.Shape) == 3 && field.Shape[0] <= 3 {
 		v, n := data.F32(e.dst[0]), field.Shape[1]*field.Shape[2]
-		e.n += float64(n)
+		m := &moments{n: float64(n)}
 		for c := range field.Shape[0] {
 			for _, x := range v[c*n:][:n] {
-				e.moments.sum[c] += float64(x)
-				e.moments.squares[c] += float64(x) * float64(x)
+				m.sum[c] += float64(x)
+				m.squares[c] += float64(x) * float64(x)
 			}
 		}
+		f.moments = m
 	}
 }

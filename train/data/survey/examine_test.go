@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gotrain/gotrain/train/data"
@@ -98,5 +99,49 @@ func TestExamineSlices(t *testing.T) {
 	}
 	if len(r.Duplicates) != 1 || len(r.Duplicates[0].Samples) != 3 || !r.Duplicates[0].Labels {
 		t.Errorf("%+v", r.Duplicates)
+	}
+}
+
+// lastFirst holds the first sample back until all others were loaded.
+type lastFirst struct {
+	data.Source
+	others sync.WaitGroup
+}
+
+func (s *lastFirst) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) error {
+	if i == 0 {
+		s.others.Wait()
+	} else {
+		defer s.others.Done()
+	}
+	return s.Source.Load(ctx, r, i, dst)
+}
+
+// Mean and deviation have the same bits in whichever order samples are examined.
+func TestMomentsInAnyOrder(t *testing.T) {
+	const n = 50
+	values := []float32{1e8}
+	for i := 1; i < n; i++ {
+		values = append(values, 1/float32(i+2))
+	}
+	src, err := data.FromSlices("numbers", data.Floats("image", values, 1, 1, 1), data.Labels("label", make([]int, n)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := &lastFirst{Source: src}
+	held.others.Add(n - 1)
+	var reports []survey.SetReport
+	for _, x := range []struct {
+		src     data.Source
+		workers int
+	}{{src, 1}, {held, 2}} {
+		r, err := survey.Examine(t.Context(), []survey.Set{{Name: "all", Source: x.src}}, survey.Options{Workers: x.workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports = append(reports, r.Sets[0])
+	}
+	if a, b := reports[0], reports[1]; a.Mean[0] != b.Mean[0] || a.Std[0] != b.Std[0] {
+		t.Errorf("mean %v and %v, deviation %v and %v", a.Mean, b.Mean, a.Std, b.Std)
 	}
 }

@@ -100,6 +100,28 @@ type moments struct {
 	sum, squares [3]float64
 }
 
+// levels sums bytes of channels. Whole numbers give the same sum in any order; they are divided at the end.
+type levels struct {
+	n            uint64
+	sum, squares [3]uint64
+}
+
+func (l *levels) add(o *levels) {
+	l.n += o.n
+	for c := range l.sum {
+		l.sum[c], l.squares[c] = l.sum[c]+o.sum[c], l.squares[c]+o.squares[c]
+	}
+}
+
+// moments are those of values from 0 to 1.
+func (l *levels) moments() *moments {
+	m := &moments{n: float64(l.n)}
+	for c := range l.sum {
+		m.sum[c], m.squares[c] = float64(l.sum[c])/255, float64(l.squares[c])/(255*255)
+	}
+	return m
+}
+
 func (m *moments) add(o *moments) {
 	m.n += o.n
 	for c := range m.sum {
