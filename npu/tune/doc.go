@@ -21,8 +21,7 @@
 // In a file of the user's cache ([usercache.Places]): one for each processor model, instruction set, library version, number of threads and [Version].
 // What is in a folder that can only be read counts as well. One process measures at a time, and others wait for it and take its results, so all runs on a
 // machine decide alike. A damaged file is replaced. If no folder can be written, or the disk is full, nothing is measured, and what is not known keeps the
-// device's default: results of a run never depend on a measurement that the next run could not repeat. The exception is a disk that gets full while something
-// is measured: the run uses what it has measured, and its checkpoints hold that.
+// device's default: results of a run never depend on a measurement that the next run could not repeat.
 //
 // Choices change the last bits of results. Ranks of a job must therefore all use those of one rank, and a resumed run those of its checkpoint; package
 // train does that.

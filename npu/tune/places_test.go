@@ -101,7 +101,7 @@ func TestFullDisk(t *testing.T) {
 		full(200)
 		return measure(ctx, c)
 	}}, dev, conv(8, 4, 6))
-	if len(c.Algorithms) != 3 || c.Algorithm(conv(8, 4, 6)[0]) != npu.Winograd4 || n.Load() != 3 || !errors.Is(rep.Lost, syscall.EFBIG) {
+	if len(c.Algorithms) > 0 || n.Load() != 3 || !errors.Is(rep.Lost, syscall.EFBIG) {
 		t.Errorf("full at the end: %v %+v, measured %d", c, rep, n.Load())
 	}
 	full(was.Cur)

@@ -46,7 +46,7 @@ type Report struct {
 	Contests int           // questions that had more than one possible answer
 	Measured int           // of them, those that were measured now
 	Took     time.Duration // for measuring
-	Lost     error         // why nothing can be kept: nothing was measured, or this run alone has what was; nil: all is well
+	Lost     error         // why nothing could be kept, and so nothing was measured; nil: all is well
 	Damaged  error         // why earlier results could not be read
 }
 
@@ -127,7 +127,6 @@ func (t *Tuner) answers(ctx context.Context, dev npu.Device, s npu.Stream, list 
 	if err != nil {
 		rep.Lost = err
 	}
-	fill(known, fresh, open)
 	fill(known, kept, open) // what another process has stored first wins over what this one has measured
 	return picked(list, known), rep, nil
 }
