@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -22,16 +21,25 @@ func (s *Store) MarkBest(name string) error {
 
 // Best returns the name that MarkBest has stored; "" if there is none, or if what the file holds is no name.
 func (s *Store) Best() (string, error) {
+	name, err := s.pointed(bestFile)
+	if err != nil {
+		return "", fmt.Errorf("checkpoint: which one is the best: %w", named(err))
+	}
+	return name, nil
+}
+
+// pointed reads what point has written: the name of a checkpoint, or "".
+func (s *Store) pointed(file string) (string, error) {
 	var raw []byte
 	err := again(func() (err error) {
-		raw, err = s.readSmall(filepath.Join(s.root, bestFile))
+		raw, err = s.readSmall(filepath.Join(s.root, file))
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("checkpoint: which one is the best: %w", named(err))
+		return "", err
 	}
 	name := strings.TrimSpace(string(raw))
 	if _, _, ok := parseName(name); !ok {
@@ -43,21 +51,13 @@ func (s *Store) Best() (string, error) {
 // Follow returns the folder of the checkpoint that a pointer file names, if path is one: the files "best" and "latest" in a folder of checkpoints. Any other
 // path is returned as it is.
 func Follow(path string) string {
-	if base := filepath.Base(path); base != bestFile && base != latestFile {
+	dir, file := filepath.Dir(path), filepath.Base(path)
+	if file != bestFile && file != latestFile {
 		return path
 	}
-	f, err := OS{}.Open(path)
-	if err != nil {
+	name, err := New(OS{}, dir, 0).pointed(file)
+	if err != nil || name == "" {
 		return path
 	}
-	defer f.Close()
-	raw := make([]byte, min(f.Size(), 64))
-	if n, err := f.ReadAt(raw, 0); n < len(raw) || err != nil && !errors.Is(err, io.EOF) {
-		return path
-	}
-	name := strings.TrimSpace(string(raw))
-	if _, _, ok := parseName(name); !ok {
-		return path
-	}
-	return filepath.Join(filepath.Dir(path), name)
+	return filepath.Join(dir, name)
 }
