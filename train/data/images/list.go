@@ -1,7 +1,6 @@
 package images
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -143,27 +142,15 @@ func (l listFiles) read(i int, buf []byte) ([]byte, error) { return readFile(l.p
 
 // Listing returns classes and rows in a compact form, for Options.Listing.
 func (l *List) Listing() []byte {
-	b := appendTexts(nil, l.classes)
-	b = binary.AppendUvarint(b, uint64(len(l.rows)))
-	for _, r := range l.rows {
-		b = appendText(binary.AppendUvarint(b, uint64(r.label)), r.path)
-	}
-	return b
+	return appendLabelled(l.classes, len(l.rows), func(i int) (string, int32) { return l.rows[i].path, l.rows[i].label })
 }
 
 // listed takes the rows from the listing.
 func (l *List) listed() error {
 	r := listing{rest: l.opt.Listing}
-	for range r.count() {
-		l.classes = append(l.classes, r.text())
-	}
-	n := r.count()
-	l.rows = make([]row, 0, n)
-	for range n {
-		x := row{label: int32(r.number(uint64(len(l.classes))))}
-		x.path = r.text()
-		l.rows = append(l.rows, x)
-	}
+	l.classes = r.labelled(r.text,
+		func(n int) { l.rows = make([]row, 0, n) },
+		func(path string, label int32) { l.rows = append(l.rows, row{path, label}) })
 	return r.done(l.file)
 }
 

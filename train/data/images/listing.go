@@ -11,10 +11,16 @@ import (
 // Listing returns the names of classes and pictures in a compact form, for FolderOptions.Listing. Listing a folder of a million pictures takes long on a
 // network file system; one rank can do it for all.
 func (f *Folder) Listing() []byte {
-	b := appendTexts(nil, f.classes)
-	b = binary.AppendUvarint(b, uint64(len(f.pictures)))
-	for _, x := range f.pictures {
-		b = appendText(binary.AppendUvarint(b, uint64(x.label)), x.name)
+	return appendLabelled(f.classes, len(f.pictures), func(i int) (string, int32) { return f.pictures[i].name, f.pictures[i].label })
+}
+
+// appendLabelled writes the names of classes, and n names with their labels.
+func appendLabelled(classes []string, n int, at func(i int) (name string, label int32)) []byte {
+	b := appendTexts(nil, classes)
+	b = binary.AppendUvarint(b, uint64(n))
+	for i := range n {
+		name, label := at(i)
+		b = appendText(binary.AppendUvarint(b, uint64(label)), name)
 	}
 	return b
 }
@@ -35,15 +41,9 @@ func appendTexts(b []byte, list []string) []byte {
 // listed takes the files from the listing.
 func (f *Folder) listed() error {
 	r := listing{rest: f.opt.Listing}
-	for range r.count() {
-		f.classes = append(f.classes, r.name())
-	}
-	n := r.count()
-	f.pictures = make([]file, 0, n)
-	for range n {
-		x := file{label: int32(r.number(uint64(len(f.classes)))), name: r.name()}
-		f.pictures = append(f.pictures, x)
-	}
+	f.classes = r.labelled(r.name,
+		func(n int) { f.pictures = make([]file, 0, n) },
+		func(name string, label int32) { f.pictures = append(f.pictures, file{name, label}) })
 	if err := r.done(f.root); err != nil {
 		return err
 	}
@@ -65,6 +65,20 @@ func (l *listing) fail(format string, a ...any) {
 		l.err = fmt.Errorf(format, a...)
 	}
 	l.rest = nil
+}
+
+// labelled reads what appendLabelled has written: names by read, room for as many as follow, and each with its label.
+func (l *listing) labelled(read func() string, room func(n int), add func(name string, label int32)) (classes []string) {
+	for range l.count() {
+		classes = append(classes, read())
+	}
+	n := l.count()
+	room(n)
+	for range n {
+		label := int32(l.number(uint64(len(classes))))
+		add(read(), label)
+	}
+	return classes
 }
 
 // number reads a number below limit.
