@@ -107,15 +107,3 @@ func (t *Trainer) weightAverages() []tensor {
 	}
 	return out
 }
-
-// MatchAny returns a function that reports whether a name fits one of the patterns, in which * matches any text: for ParamGroup.Match.
-func MatchAny(patterns ...string) func(name string) bool {
-	return func(name string) bool {
-		for _, p := range patterns {
-			if matches(p, name) {
-				return true
-			}
-		}
-		return false
-	}
-}

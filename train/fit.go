@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -23,7 +22,7 @@ type fit struct {
 // fitting compares by name and shape.
 func fitting(want []tensor, names []string, shape func(name string) ([]int, bool), ignore []string) fit {
 	var f fit
-	known := map[string]bool{}
+	known, ignored := map[string]bool{}, MatchAny(ignore...)
 	for _, x := range want {
 		known[x.name] = true
 		has, ok := shape(x.name)
@@ -37,7 +36,7 @@ func fitting(want []tensor, names []string, shape func(name string) ([]int, bool
 	for _, name := range names {
 		switch {
 		case known[name] || derived(name):
-		case slices.ContainsFunc(ignore, func(pattern string) bool { return matches(pattern, name) }):
+		case ignored(name):
 			f.ignored = append(f.ignored, name)
 		default:
 			f.surplus = append(f.surplus, name)

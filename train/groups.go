@@ -24,6 +24,18 @@ type ParamGroup struct {
 	Frozen bool
 }
 
+// MatchAny returns a function that reports whether a name fits one of the patterns, in which * matches any text: for ParamGroup.Match.
+func MatchAny(patterns ...string) func(name string) bool {
+	return func(name string) bool {
+		for _, p := range patterns {
+			if matches(p, name) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
 // groupOption assigns each parameter to its group as the model declares it, before any gradient is built.
 func (c *Config) groupOption() graph.Option {
 	return graph.OnParam(func(p *graph.Param) error {

@@ -301,3 +301,25 @@ func TestPlateauWithAnotherMetric(t *testing.T) {
 		t.Errorf("%+v", tr.best)
 	}
 }
+
+// A run that resumes from the best checkpoint of its own folder does not write it a second time.
+func TestResumeFromTheBest(t *testing.T) {
+	dir := t.TempDir()
+	opts := func(o ...Option) func(int) []Option {
+		return func(int) []Option {
+			return append(append(small(t, dir, 6), WithEval(images(t, 21), 2), WithCheckpoints(dir, 2), WithMonitor(Monitor{Mode: MonitorMax, KeepBest: true})), o...)
+		}
+	}
+	if _, errs := together(t, 2, opts(), nil); errors.Join(errs...) != nil {
+		t.Fatal(errs)
+	}
+	best := checkpoint.Follow(filepath.Join(dir, "best"))
+	if _, errs := together(t, 2, opts(func(c *Config) { c.ResumeFrom = filepath.Join(dir, "best") }), nil); errors.Join(errs...) != nil {
+		t.Fatal(errs)
+	}
+	for _, name := range names(t, dir) {
+		if name == filepath.Base(best)+"-2" {
+			t.Errorf("%s was written twice: %v", filepath.Base(best), names(t, dir))
+		}
+	}
+}

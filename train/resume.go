@@ -40,7 +40,7 @@ func (t *Trainer) resume(ctx context.Context) (bool, error) {
 		defer ck.Close()
 		from = origin{Name: ck.Name, Path: ck.Path, State: ck.State, Own: ck.File(RankFile) != nil && ck.State.World == t.comm.Size(),
 			Residuals: ck.File(ResidualFile) != nil, Averaged: ck.File(RawFile) != nil,
-			Here: t.cfg.ResumeFrom == "" || t.savesTo(filepath.Dir(ck.Path))}
+			Here: t.cfg.ResumeFrom == "" || t.owned != nil && t.owned.Covers(filepath.Dir(ck.Path))}
 	}
 	from, err = t.origin(ctx, from)
 	if err != nil || from.Path == "" {
@@ -247,13 +247,3 @@ func (t *Trainer) read(ctx context.Context, ck *checkpoint.Checkpoint, file stri
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
-
-// savesTo reports whether the run writes its checkpoints to a folder.
-func (t *Trainer) savesTo(dir string) bool {
-	if t.cfg.SaveDir == "" {
-		return false
-	}
-	own, err1 := os.Stat(t.cfg.SaveDir)
-	other, err2 := os.Stat(dir)
-	return err1 == nil && err2 == nil && os.SameFile(own, other)
-}
