@@ -38,7 +38,7 @@ a file .csv or .jsonl.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := thisProcess()
 			if err == nil {
-				err = show.check()
+				err = show.check(p.first())
 			}
 			if err != nil {
 				return err

@@ -32,7 +32,8 @@ func (f *evalFlags) samples() bool {
 	return f.classes || len(f.confusion) > 0 || f.predictions != "" || f.worst > 0
 }
 
-func (f *evalFlags) check() error {
+// check finds mistakes in the flags, and on rank 0, which writes the files, whether their folders are there.
+func (f *evalFlags) check(first bool) error {
 	usage := func(format string, args ...any) error {
 		return launch.WithCode(launch.ExitUsage, fmt.Errorf(format, args...))
 	}
@@ -47,8 +48,8 @@ func (f *evalFlags) check() error {
 	if ext := strings.ToLower(filepath.Ext(f.predictions)); f.predictions != "" && ext != ".csv" && ext != ".jsonl" {
 		return usage("--predictions %s: a file that ends with .csv or .jsonl", f.predictions)
 	}
-	for _, to := range append(f.confusion, f.predictions) { // before the work
-		if to == "" || to == "-" {
+	for _, to := range append(slices.Clone(f.confusion), f.predictions) { // before the work
+		if to == "" || to == "-" || !first {
 			continue
 		}
 		if st, err := os.Stat(filepath.Dir(to)); err != nil || !st.IsDir() {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gotrain/gotrain/ddp/launch"
 )
 
 // What eval says of samples, classes and confusion agrees with its totals, with one rank and with two; files hold what the terminal shows.
@@ -102,6 +104,17 @@ func TestEvalOfSamples(t *testing.T) {
 	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
 	if len(lines) != 6 || json.Unmarshal(lines[5], &one) != nil || one.Class != "owl" || len(one.Predicted) != 2 {
 		t.Errorf("%s", raw)
+	}
+}
+
+// Only rank 0 writes files, and its machine alone needs their folders.
+func TestOnlyTheFirstRankNeedsTheFoldersOfFiles(t *testing.T) {
+	f := evalFlags{top: 1, predictions: "/nowhere/p.csv", confusion: []string{"-", "/nowhere/m.png"}}
+	if err := f.check(false); err != nil {
+		t.Error(err)
+	}
+	if err := f.check(true); launch.ExitCode(err) != launch.ExitStorage {
+		t.Error(err)
 	}
 }
 

@@ -61,7 +61,7 @@ var arrows = map[string]string{
 	"train/data/images/baseline":  "", // pure: bytes in, pixels out
 	"train/data/images/turbojpeg": "npu/solib",
 	"train/data/text":             "npu train/data/... train/checkpoint/safetensors train/foreign", // it memory-maps shards with the same code
-	"train/dirlock":               "internal/procfs",
+	"train/dirlock":               "internal/procfs train/foreign",
 	"train/foreign":               "",
 	"train/generate":              "npu graph graph/models/llama",
 	"train/confusion":             "", // pure: counts, tables and a picture of them

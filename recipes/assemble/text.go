@@ -65,7 +65,7 @@ func cutText(ctx context.Context, r *recipes.Recipe, root, split string) (*text.
 		return nil, err
 	}
 	pattern := filepath.Join(root, filepath.FromSlash(split))
-	files, err := filepath.Glob(pattern)
+	files, err := foreign.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("recipes: data.train_split or data.eval_split: %q: %w", split, err)
 	}

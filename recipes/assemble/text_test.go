@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func TestShardsAndTheirTokenizer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "shards")
+	dir := filepath.Join(t.TempDir(), "shards [new]*") // a folder is no pattern
 	_, err = text.Pack(t.Context(), dir, []string{filepath.Join(shortText(t), "train.txt")}, text.PackOptions{Options: text.Options{
 		Tokenizer: tok, Documents: text.Documents{Separator: text.ByBlank}, BOS: true, ValFraction: 0.2,
 	}})
@@ -48,5 +49,20 @@ func TestShardsAndTheirTokenizer(t *testing.T) {
 		if len(c.Data.Fields()) != 3 || c.Eval == nil { // paragraphs are documents: segments keep them apart
 			t.Errorf("%q: fields %v", name, c.Data.Fields())
 		}
+	}
+}
+
+// Text is found in a folder whose name looks like a pattern.
+func TestTextInAFolderLikeAPattern(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "text [old]*")
+	if err := os.Rename(shortText(t), dir); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Config(t.Context(), recipe(t, "llama-tiny", "data.root="+dir, "text.sequence=32"), rank(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Data.Len() == 0 || c.Eval.Len() == 0 {
+		t.Errorf("%d and %d samples", c.Data.Len(), c.Eval.Len())
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // taker acquires lock files, and the right to remove those of dead owners.
@@ -167,7 +169,7 @@ func (t *taker) sleep(d time.Duration) error {
 
 // sweep removes files left by processes of this machine that died while taking or releasing. It must not fail a lock that is held.
 func sweep(dir string, me Owner) {
-	left, err := filepath.Glob(filepath.Join(escape(dir), Name+".*"))
+	left, err := foreign.Glob(filepath.Join(dir, Name+".*"))
 	if err != nil {
 		return
 	}
@@ -176,9 +178,4 @@ func sweep(dir string, me Owner) {
 			os.Remove(path)
 		}
 	}
-}
-
-// escape makes a path a pattern that matches only itself.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/train/checkpoint/safetensors"
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Model gives access to the weights of a Llama in a file or folder of any format, with Hugging Face's names and order of rows. Its methods may be
@@ -185,16 +186,11 @@ func openAny(path string, config *llama.Config) (Model, error) {
 
 // onlyBin finds the llama2.c file in a folder that has nothing else to open.
 func onlyBin(dir string) (string, bool) {
-	if found, _ := filepath.Glob(filepath.Join(escape(dir), "*.safetensors*")); len(found) > 0 {
+	if found, _ := foreign.Glob(filepath.Join(dir, "*.safetensors*")); len(found) > 0 {
 		return "", false
 	}
 	_, err := os.Stat(filepath.Join(dir, BinFile))
 	return filepath.Join(dir, BinFile), err == nil
-}
-
-// escape makes a path a pattern that matches only itself.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // exists reports whether a file exists; any error other than its absence counts as existing.

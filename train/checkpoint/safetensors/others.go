@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // ErrPickle means that a file is in Python's pickle format (.pth, .pt, pytorch_model.bin). A pickle is a program, and is not run.
@@ -28,16 +30,11 @@ func CheckPickle(head []byte, path string) error {
 // picklesIn reports pickles in a folder that has no safetensors.
 func picklesIn(dir string) error {
 	for _, pattern := range []string{"*.pth", "*.pt", "pytorch_model*.bin"} {
-		if found, _ := filepath.Glob(filepath.Join(escape(dir), pattern)); len(found) > 0 {
+		if found, _ := foreign.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
 			return fmt.Errorf("safetensors: %s: %w%s", found[0], ErrPickle, pickleHint)
 		}
 	}
 	return nil
-}
-
-// escape makes a path a pattern that matches only itself.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // WrapperHint explains names that all begin with the prefix of a PyTorch wrapper: "module." of DistributedDataParallel and DataParallel, "_orig_mod."

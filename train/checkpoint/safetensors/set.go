@@ -65,7 +65,7 @@ func pick(dir string) (string, error) {
 			return "", fmt.Errorf("safetensors: %w", err)
 		}
 	}
-	found, _ := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	found, _ := foreign.Glob(filepath.Join(dir, "*.safetensors"))
 	if len(found) == 0 {
 		if err := picklesIn(dir); err != nil {
 			return "", err

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // maxNames is the greatest number of names that a pattern may stand for.
@@ -72,9 +73,6 @@ func alternatives(in string) ([]string, error) {
 	return words, nil
 }
 
-// literal escapes what is special in patterns.
-var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
-
 // shardNames lists the files of a pattern below a folder, whose name is no pattern, in the order of braces, and those of * and ? in alphabetical order. All
 // missing ones are named.
 func shardNames(root, pattern string) ([]string, error) {
@@ -95,14 +93,13 @@ func shardNames(root, pattern string) ([]string, error) {
 			names = append(names, p)
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(literal.Replace(root), p))
+		found, err := foreign.Glob(filepath.Join(root, p))
 		if err != nil {
 			return nil, fmt.Errorf("images: pattern %q: %w", p, err)
 		}
 		if len(found) == 0 {
 			missing = append(missing, filepath.Join(root, p))
 		}
-		slices.Sort(found)
 		names = append(names, found...)
 	}
 	if len(missing) > 0 {

@@ -119,18 +119,17 @@ type shard struct {
 	first int // index of its first record
 }
 
-// OpenPacked opens the shards that a path or glob pattern names ("/data/imagenet_train.bin", "/data/train-*.bin"), in alphabetical order. A
+// OpenPacked opens the shards that a path or a pattern of foreign.Glob names ("/data/imagenet_train.bin", "/data/train-*.bin"), in alphabetical order. A
 // shard that does not end on a record, a shard that the header lists and that is missing, and one with another number of records are
 // errors. Close it when no loader uses it any more.
 func OpenPacked(pattern string, o PackedOptions) (_ *Packed, err error) {
-	names, err := filepath.Glob(pattern)
+	names, err := foreign.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("images: pattern %q: %w", pattern, err)
 	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("images: no file matches %s", pattern)
 	}
-	slices.Sort(names)
 	p := &Packed{pattern: pattern, layout: o.Layout}
 	defer func() {
 		if err != nil {

@@ -71,6 +71,28 @@ func TestPackedRoundTrip(t *testing.T) {
 }
 
 // imagenet_train.bin without any header: the layout comes from the caller, records from plain offsets.
+// Shards are found in a folder whose name looks like a pattern, beside one that it would match.
+func TestPackedInFoldersLikePatterns(t *testing.T) {
+	prefix, other := pack(t, 10, 4), pack(t, 3, 4)
+	root := t.TempDir()
+	for name, from := range map[string]string{"a[1]": prefix, "a1": other} {
+		if err := os.Rename(filepath.Dir(from), filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := OpenPacked(filepath.Join(root, "a[1]", "set-*.bin"), PackedOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Len() != 10 {
+		t.Errorf("%d records", p.Len())
+	}
+	if _, err := NewPacker(filepath.Join(root, "a[1]", "set"), tinyLayout, 4); err == nil {
+		t.Error("a set that exists is packed over")
+	}
+}
+
 func TestPackedWithoutHeader(t *testing.T) {
 	dir := t.TempDir()
 	var raw []byte

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // Packer writes packed shards: PREFIX-00000.bin, PREFIX-00001.bin, … and, last, PREFIX.json. Open them as PREFIX-*.bin.
@@ -29,7 +30,7 @@ func NewPacker(prefix string, l Layout, perShard int64) (*Packer, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	if old, _ := filepath.Glob(prefix + "-[0-9]*.bin"); len(old) > 0 {
+	if old, _ := foreign.Glob(prefix + "-[0-9]*.bin"); len(old) > 0 {
 		return nil, fmt.Errorf("images: %s already exists\nhint: choose another prefix or remove the old set", old[0])
 	}
 	if perShard <= 0 {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // The names of splits.
@@ -18,7 +20,7 @@ const (
 )
 
 // OpenShards maps token shards as one corpus. The path is a directory written by gotrain tokenize, of which it opens the given split ("train", "val");
-// a directory of llm.c's shards, of which it opens those with the split in their name; or a file or glob pattern, of which it opens all matches, in
+// a directory of llm.c's shards, of which it opens those with the split in their name; or a file or a pattern of foreign.Glob, of which it opens all, in
 // alphabetical order. A missing, damaged or truncated shard is an error. Close the corpus when it is no longer used.
 func OpenShards(path, split string) (_ *Corpus, err error) {
 	var names []string
@@ -71,7 +73,7 @@ func shardsOf(dir, split string, m *Manifest) ([]string, error) {
 		}
 		return names, nil
 	}
-	all, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*.bin"))
+	all, err := foreign.Glob(filepath.Join(dir, "*.bin"))
 	if err != nil {
 		return nil, fmt.Errorf("text: %w", err)
 	}
@@ -88,24 +90,17 @@ func shardsOf(dir, split string, m *Manifest) ([]string, error) {
 			os.ErrNotExist,
 		)
 	}
-	slices.Sort(names)
 	return names, nil
 }
 
-// escapeGlob turns a path into a pattern that matches only it.
-func escapeGlob(p string) string {
-	return strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`).Replace(p)
-}
-
 func matches(pattern string) ([]string, error) {
-	names, err := filepath.Glob(pattern)
+	names, err := foreign.Glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("text: pattern %q: %w", pattern, err)
 	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("text: no file matches %s: %w", pattern, os.ErrNotExist)
 	}
-	slices.Sort(names)
 	return names, nil
 }
 

@@ -282,7 +282,7 @@ func TestDamagedShards(t *testing.T) {
 
 // A shard that shrinks while it is mapped must not end the process.
 func TestShrinkingShard(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "shards")
+	out := filepath.Join(t.TempDir(), "shards [new]*") // a folder is no pattern
 	if _, err := text.Pack(t.Context(), out, []string{write(t, "f", strings.Repeat("hello ", 20_000))},
 		text.PackOptions{Options: text.Options{Tokenizer: tok512(t)}}); err != nil {
 		t.Fatal(err)
