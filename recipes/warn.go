@@ -45,6 +45,10 @@ func (r *Recipe) suspicions() []string {
 	if r.Model.LabelSmoothing > 0.3 {
 		warn("model.label_smoothing", "%g is unusually high; 0.1 is typical", r.Model.LabelSmoothing)
 	}
+	if d := &r.Data; d.Kind == "csv" && !r.Eval.Enabled && r.has("data.train_split") && !r.has("data.eval_split") && d.TrainSplit != d.EvalSplit {
+		warn("data.eval_split", "not set, so all rows of %s are for training; to hold rows out, set it to the same file, which has a split column, or set "+
+			"data.eval_fraction too", d.TrainSplit)
+	}
 	long := r.Run.Epochs > 20 || r.Run.Steps > 2000
 	if c := &r.Checkpoint; long && (!c.Enabled || c.EveryEpochs+c.EverySteps == 0) {
 		warn("checkpoint.every_epochs", "a long run without intermediate checkpoints: a crash loses everything")

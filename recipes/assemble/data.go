@@ -37,6 +37,7 @@ func Data(ctx context.Context, r *recipes.Recipe, rank Rank) (train, eval data.S
 	o := opening{ctx: ctx, r: r, root: root, log: log, how: how}
 	if train, err = o.open(d.TrainSplit, nil, true); err == nil {
 		log.untrained(train)
+		log.marked(train)
 		train, err = mixed(r, train)
 	}
 	if err != nil || !r.Eval.Enabled {

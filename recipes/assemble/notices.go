@@ -50,6 +50,14 @@ func (n *notices) untrained(src data.Source) {
 		"empty", len(none), "of", len(src.Classes()))
 }
 
+// marked reports rows of a CSV file that are trained on although the file marks them as held out.
+func (n *notices) marked(src data.Source) {
+	if s, ok := src.(interface{ Marked() int }); ok && n.rank == 0 && s.Marked() > 0 {
+		slog.Warn("all rows are for training, also those that the file marks as held out; set data.eval_split to the same file to hold them out", "data", src.Name(),
+			"marked", s.Marked(), "rows", src.Len())
+	}
+}
+
 // damaged reports a damaged picture the first time that it is read. Shuffled training samples come to every rank in time, so rank 0 reports them; a held-out
 // sample is always read by the same rank, which reports it.
 func (n *notices) damaged(shuffled bool) func(path, message string) {

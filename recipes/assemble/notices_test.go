@@ -38,6 +38,50 @@ func TestNoticesAreLoggedOnce(t *testing.T) {
 	}
 }
 
+// Rows that a file marks as held out are not trained on without a word.
+func TestMarkedRows(t *testing.T) {
+	dir := t.TempDir()
+	pictures, _ := filepath.Glob("../data/flowers/train/*/*.jpg")
+	csv := "path,label,split\n"
+	for i, split := range []string{"train", "Val", "test", "train"} {
+		abs, err := filepath.Abs(pictures[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		csv += fmt.Sprintf("%s,%d,%s\n", abs, i%2, split)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "all.csv"), []byte(csv), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(old)
+	for _, x := range []struct {
+		same   string
+		rows   int
+		said   string
+		before int // warnings about the recipe
+	}{{"", 4, "marked=2 rows=4", 1}, {"all.csv", 2, "", 0}} {
+		out.Reset()
+		sets := []string{"data.kind=csv", "data.root=" + dir, "data.train_split=all.csv", "eval.enabled=false", "eval.every_epochs=0"}
+		if x.same != "" {
+			sets = append(sets, "data.eval_split="+x.same)
+		}
+		r := recipe(t, "resnet50", sets...)
+		src, _, err := Data(t.Context(), r, rank(1))
+		if err != nil || src.Len() != x.rows {
+			t.Fatal(src, err)
+		}
+		if got := out.String(); !strings.Contains(got, x.said) || (x.said == "") != (got == "") {
+			t.Errorf("%q: %s", x.same, got)
+		}
+		if w := r.Warnings(); len(w) != x.before || len(w) > 0 && !strings.Contains(w[0], "all rows of all.csv are for training") {
+			t.Errorf("%q: %q", x.same, w)
+		}
+	}
+}
+
 // Numbers with gaps give classes that nothing trains.
 func TestUntrainedClasses(t *testing.T) {
 	dir := t.TempDir()

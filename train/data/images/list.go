@@ -31,6 +31,7 @@ type List struct {
 	dir     string
 	classes []string
 	rows    []row
+	marked  int
 }
 
 type row struct {
@@ -70,7 +71,7 @@ func (l *List) parse(o *ListOptions) error {
 		return table.none()
 	}
 	labels, classes := number(table.words, o.Classes, func(i int, reason string) { table.bad.add(table.lines[i], "%s:%d: %s", l.file, table.lines[i], reason) })
-	l.classes = classes
+	l.classes, l.marked = classes, table.marked
 	if labels != nil {
 		for i, p := range table.paths {
 			l.rows = append(l.rows, row{p, labels[i]})
@@ -123,6 +124,10 @@ func (l *List) Classes() []string { return l.classes }
 
 // Empty lists the classes without pictures, in the order of labels.
 func (l *List) Empty() []string { return empty(l, l.classes) }
+
+// Marked counts the rows that were taken because ListOptions.Rows asks for all, although the split column marks them as held out (val, test and so on). It is
+// known where the file was read, and not from a Listing.
+func (l *List) Marked() int { return l.marked }
 
 // listFiles are the pictures of a list.
 type listFiles struct{ *List }

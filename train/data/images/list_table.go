@@ -26,6 +26,7 @@ type listTable struct {
 	columns      [3]int         // of path, label and split; -1: none
 	rows         string         // word of the split column; "": all rows
 	width        int
+	marked       int // rows that were taken although the split column marks them as held out
 }
 
 // titles are the usual names of the columns.
@@ -161,11 +162,13 @@ func (t *listTable) row(cells []string, line int, o *ListOptions) {
 		return
 	}
 	path, word := strings.TrimSpace(cells[t.columns[0]]), strings.TrimSpace(cells[t.columns[1]])
-	if s := t.columns[2]; s >= 0 && t.rows != "" {
+	marked := false
+	if s := t.columns[2]; s >= 0 {
 		split := strings.ToLower(strings.TrimSpace(cells[s]))
-		if t.seen[split]++; !sameSplit(split, t.rows) {
+		if t.seen[split]++; t.rows != "" && !sameSplit(split, t.rows) {
 			return
 		}
+		marked = t.rows == "" && (slices.Contains(heldOutWords, split) || split == "test")
 	}
 	switch {
 	case path == "":
@@ -180,6 +183,9 @@ func (t *listTable) row(cells []string, line int, o *ListOptions) {
 	}
 	if o.Holdout > 0 && held(path, o.Holdout) != o.Held {
 		return
+	}
+	if marked {
+		t.marked++
 	}
 	t.paths, t.words, t.lines = append(t.paths, strings.Clone(path)), append(t.words, strings.Clone(word)), append(t.lines, line)
 }
