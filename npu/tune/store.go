@@ -51,6 +51,7 @@ func openShelf(places []usercache.Place) (shelf, error) {
 	for _, p := range places {
 		dir, err := p.Make()
 		if err == nil {
+			usercache.Sweep(dir, ".probe-", ".new-")
 			var probe *os.File
 			if probe, err = os.CreateTemp(dir, ".probe-"); err == nil { // a read-only file system and a full one show only here
 				_, err = probe.Write(make([]byte, room))

@@ -96,6 +96,7 @@ func indexShard(ctx context.Context, file, field, cache string) (list []entry, i
 func indexFolder() string {
 	for _, p := range usercache.Places("shards") {
 		if dir, err := p.Make(); err == nil {
+			usercache.Sweep(dir, "new-")
 			return dir
 		}
 	}

@@ -67,6 +67,7 @@ func below(p usercache.Place, name string, files fs.FS) (dir string, made bool, 
 // put writes the folder next to its final place and renames it. It returns false if another process was faster. A folder that differs is moved
 // away, but never a valid one: another process may be using it.
 func put(root, dir string, files fs.FS) (bool, error) {
+	usercache.Sweep(root, ".new-")
 	tmp, err := os.MkdirTemp(root, ".new-")
 	if err != nil {
 		return false, err

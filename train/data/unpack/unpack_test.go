@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/gotrain/gotrain/internal/usercache"
 )
@@ -36,9 +37,22 @@ func unpacked(t *testing.T, p ...usercache.Place) string {
 	return dir
 }
 
-// Nothing but the folder remains, and only the user can read or write it.
+// Nothing but the folder remains, also of a process that died while it unpacked, and only the user can read or write it.
 func TestUnpack(t *testing.T) {
 	p, root := at(t)
+	left := filepath.Join(root, ".new-1")
+	if err := os.MkdirAll(filepath.Join(left, "fresh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{root, filepath.Dir(root)} {
+		if err := os.Chmod(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-48 * time.Hour)
+	if err := os.Chtimes(left, old, old); err != nil {
+		t.Fatal(err)
+	}
 	dir := unpacked(t, p)
 	if got, want := filepath.Dir(dir), root; got != want || !strings.HasPrefix(filepath.Base(dir), "set-") {
 		t.Errorf("unpacked to %s, want it below %s", dir, want)
