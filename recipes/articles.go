@@ -74,7 +74,7 @@ func (r *Recipe) Environ(lookup launch.Lookup) error {
 			taken = append(taken, said+" "+a.says(text, value))
 		}
 		for _, key := range a.keys {
-			f := byKey[key]
+			f := byKey()[key]
 			if r.has(key) {
 				taken = append(taken, fmt.Sprintf("%s has no effect: %s sets %s = %s", said, r.origin.at[key].file, key, literal(f.in(r))))
 				continue

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// resnet checks what a network of pictures needs: the keys of augmentation that belong together.
-func (c *checker) resnet() {
+// pictures checks what a network of pictures needs: the keys of augmentation that belong together.
+func (c *checker) pictures() {
 	d := &c.r.Data
 	if j := d.ColorJitter; len(j) != 4 {
 		c.bad("data.color_jitter", "for example [0.4, 0.4, 0.4, 0.1]", "needs four numbers, for brightness, contrast, saturation and hue, got %v", j)

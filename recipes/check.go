@@ -35,7 +35,7 @@ func (r *Recipe) Check() error {
 
 func (r *Recipe) check() Errors {
 	c := &checker{r: r}
-	for _, s := range schema {
+	for _, s := range schema() {
 		for _, f := range s.fields {
 			c.field(f)
 		}
@@ -113,7 +113,7 @@ func (c *checker) number(f *field, x float64) {
 // one reports a problem if both keys of a pair are set. It returns how many are.
 func (c *checker) one(a, b string) int {
 	given := func(key string) bool {
-		v := byKey[key].in(c.r)
+		v := byKey()[key].in(c.r)
 		if v.Kind() == reflect.Slice {
 			return v.Len() > 0
 		}
@@ -221,21 +221,7 @@ func (c *checker) interval(key string, v []float64, limit float64) {
 	}
 }
 
-func (c *checker) llama() {
-	m, l := &c.r.Model, &c.r.Llama
-	if l.Size == "" && (m.InitFrom == "" || l.Dim > 0) {
-		for key, v := range map[string]int{"llama.dim": l.Dim, "llama.layers": l.Layers, "llama.heads": l.Heads} {
-			if v == 0 {
-				c.bad(key, `set it, or a size such as llama.size = "stories15m"`, "is required when llama.size is empty")
-			}
-		}
-		if l.Context == 0 && c.r.Text.Sequence == 0 {
-			c.bad("text.sequence", "", "is required when neither llama.size nor llama.context is set")
-		}
-	}
-	if l.RopeFactor > 1 && l.RopeHigh <= l.RopeLow {
-		c.bad("llama.rope_high_freq_factor", "", "must be above llama.rope_low_freq_factor = %g, got %g", l.RopeLow, l.RopeHigh)
-	}
+func (c *checker) text() {
 	if c.r.Data.Kind == "text" && c.r.Text.Tokenizer == "" {
 		c.bad("text.tokenizer", `for example tokenizer = "tokenizer.json", or the bundled "stories260k"`, "is required for data.kind = \"text\"")
 	}

@@ -14,7 +14,7 @@ func Complete(word string) []Completion {
 	var out []Completion
 	key, value, has := strings.Cut(word, "=")
 	if !has {
-		for _, s := range schema {
+		for _, s := range schema() {
 			for _, f := range s.fields {
 				if strings.HasPrefix(f.key(), key) {
 					out = append(out, Completion{Text: f.key() + "=", Doc: firstSentence(f.doc)})
@@ -23,7 +23,7 @@ func Complete(word string) []Completion {
 		}
 		return out
 	}
-	f := byKey[key]
+	f := byKey()[key]
 	if f == nil {
 		return nil
 	}

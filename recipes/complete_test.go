@@ -27,11 +27,11 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
-	if n := len(Complete("")); n != len(byKey) {
-		t.Errorf("%d of %d keys are offered", n, len(byKey))
+	if n := len(Complete("")); n != len(byKey()) {
+		t.Errorf("%d of %d keys are offered", n, len(byKey()))
 	}
 	// What is offered as whole is accepted, whatever else it would need: no problem is about the value itself.
-	for key := range byKey {
+	for key := range byKey() {
 		for _, c := range Complete(key + "=") {
 			_, err := Open("quickstart", c.Text)
 			if err != nil && strings.Contains(err.Error(), key+": unknown value") || err != nil && strings.Contains(err.Error(), key+": must be a") {

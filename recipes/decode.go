@@ -166,7 +166,7 @@ func (r *Recipe) read(text string) Errors {
 		for _, k := range sortedKeys(keys) {
 			value, line := look(&md, keys[k])
 			key := name + "." + k
-			f := byKey[key]
+			f := byKey()[key]
 			if f == nil {
 				add(line, unknownKey(name, k))
 				continue
@@ -197,7 +197,7 @@ func (r *Recipe) override(sets []string) Errors {
 			add(Problem{Msg: fmt.Sprintf("%q is not of the form section.key=value", s), Hint: "for example --set optim.lr=0.05"})
 			continue
 		}
-		f := byKey[key]
+		f := byKey()[key]
 		if f == nil {
 			name, k, dotted := strings.Cut(key, ".")
 			if !dotted || sectionOf(name) == nil {
@@ -241,7 +241,7 @@ func (f *field) example() string {
 func (r *Recipe) has(key string) bool { _, ok := r.origin.at[key]; return ok }
 
 func sectionOf(name string) *section {
-	for _, s := range schema {
+	for _, s := range schema() {
 		if s.name == name {
 			return s
 		}

@@ -10,10 +10,13 @@ import (
 	"strings"
 )
 
-// String returns the complete recipe as TOML, every key with its value. Decoding it gives an equal recipe.
+// String returns the complete recipe as TOML, every key with its value, but no sections of networks that it does not use. Decoding it gives an equal recipe.
 func (r *Recipe) String() string {
 	var b strings.Builder
-	for i, s := range schema {
+	for i, s := range schema() {
+		if !r.writes(s) {
+			continue
+		}
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -111,8 +114,8 @@ func (r *Recipe) Fingerprint() string {
 
 // Common lists the keys that ranks must agree on, with their values: the recipe without paths and without its logging settings.
 func (r *Recipe) Common() (list [][2]string) {
-	for _, s := range schema {
-		if s.name == "log" {
+	for _, s := range schema() {
+		if s.name == "log" || !r.writes(s) {
 			continue
 		}
 		for _, f := range s.fields {

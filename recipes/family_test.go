@@ -8,24 +8,26 @@ import (
 
 // The schema and the table of families name the same networks, and every kind of data is for one of them.
 func TestFamilies(t *testing.T) {
-	allowed := slices.Sorted(slices.Values(byKey["model.name"].oneOf))
-	if got := sortedKeys(families()); !slices.Equal(got, allowed) {
+	allowed := slices.Sorted(slices.Values(byKey()["model.name"].oneOf))
+	if got := Families(); !slices.Equal(got, allowed) {
 		t.Errorf("the table has %v, model.name allows %v", got, allowed)
 	}
 	kinds := []string{"synthetic"}
-	for name, f := range families() {
-		kinds = append(kinds, f.reads...)
-		if f.what == "" || len(f.keys) == 0 {
-			t.Errorf("%s: %+v", name, f)
+	for _, r := range readings() {
+		kinds = append(kinds, r.kinds...)
+	}
+	for name, keys := range familyKeys() {
+		if len(keys) == 0 || readings()[familyOf(name).Reads].kinds == nil {
+			t.Errorf("%s: %+v", name, familyOf(name))
 		}
-		for _, k := range f.keys {
-			if byKey[k] == nil {
+		for _, k := range keys {
+			if byKey()[k] == nil {
 				t.Errorf("%s: no key %s", name, k)
 			}
 		}
 	}
 	slices.Sort(kinds)
-	if want := slices.Sorted(slices.Values(byKey["data.kind"].oneOf)); !slices.Equal(kinds, want) {
+	if want := slices.Sorted(slices.Values(byKey()["data.kind"].oneOf)); !slices.Equal(kinds, want) {
 		t.Errorf("families read %v, data.kind allows %v", kinds, want)
 	}
 }

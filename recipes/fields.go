@@ -22,7 +22,8 @@ type field struct {
 	max     *float64
 	over    *float64
 	typ     reflect.Type
-	index   [2]int // field in Recipe, field in the section
+	family  bool   // the section is one that a family registered
+	index   [2]int // field in Recipe (not of a family's section), field in the section
 }
 
 // key is "section.name".
@@ -30,6 +31,9 @@ func (f *field) key() string { return f.section + "." + f.name }
 
 // in returns the field's value within a recipe.
 func (f *field) in(r *Recipe) reflect.Value {
+	if f.family {
+		return reflect.ValueOf(r.families[f.section]).Elem().Field(f.index[1])
+	}
 	return reflect.ValueOf(r).Elem().Field(f.index[0]).Field(f.index[1])
 }
 
@@ -67,36 +71,6 @@ func (f *field) article() string {
 	return "a " + f.typeName()
 }
 
-// section is one table of the schema.
-type section struct {
-	name   string
-	doc    string
-	fields []*field
-}
-
-var (
-	schema []*section
-	byKey  = map[string]*field{}
-)
-
-func init() {
-	t := reflect.TypeFor[Recipe]()
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		if !sf.IsExported() {
-			continue
-		}
-		s := &section{name: sf.Tag.Get("toml"), doc: sf.Tag.Get("doc")}
-		schema = append(schema, s)
-		for j := range sf.Type.NumField() {
-			f := newField(s.name, sf.Type.Field(j))
-			f.index = [2]int{i, j}
-			s.fields = append(s.fields, f)
-			byKey[f.key()] = f
-		}
-	}
-}
-
 func newField(section string, sf reflect.StructField) *field {
 	tag := sf.Tag
 	f := &field{section: section, name: tag.Get("toml"), doc: tag.Get("doc"), def: tag.Get("default"), auto: tag.Get("auto"),
@@ -121,8 +95,13 @@ func newField(section string, sf reflect.StructField) *field {
 
 // Default returns the recipe of an empty file before anything is derived: auto fields are zero.
 func Default() *Recipe {
-	r := &Recipe{origin: origin{at: map[string]place{}}}
-	for _, s := range schema {
+	r := &Recipe{families: map[string]any{}, origin: origin{at: map[string]place{}}}
+	for _, s := range schema() {
+		if s.family {
+			r.families[s.name] = familyOf(s.name).Section.New()
+		}
+	}
+	for _, s := range schema() {
 		for _, f := range s.fields {
 			// Without a derivation, "auto" is a default like any other word.
 			if f.def == "auto" && f.auto != "" {

@@ -15,12 +15,12 @@ func TestOptimizersTable(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 		for _, k := range o.uses {
-			if byKey[k] == nil {
+			if byKey()[k] == nil {
 				t.Errorf("%s uses %s, which is no key", o.name, k)
 			}
 		}
 	}
-	if want := byKey["optim.name"].oneOf; !slices.Equal(names, want) {
+	if want := byKey()["optim.name"].oneOf; !slices.Equal(names, want) {
 		t.Errorf("the table has %v, the schema %v", names, want)
 	}
 	_, err := Decode("[run]\nepochs = 1\n[data]\nkind = \"synthetic\"\n[optim]\nname = \"adamax\"\n", "x.toml")

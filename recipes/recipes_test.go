@@ -53,7 +53,7 @@ func diff(want, got string) string {
 // The schema is a promise to everybody who has a recipe: a change of it must be seen.
 func TestSchemaIsFrozen(t *testing.T) {
 	var b strings.Builder
-	for _, s := range schema {
+	for _, s := range schema() {
 		for _, f := range s.fields {
 			b.WriteString(f.key() + " | " + f.typeCell() + " | " + f.defaultCell() + "\n")
 		}
@@ -66,7 +66,7 @@ func TestReferenceIsFresh(t *testing.T) {
 }
 
 func TestSchemaIsComplete(t *testing.T) {
-	for _, s := range schema {
+	for _, s := range schema() {
 		if s.name == "" || s.doc == "" {
 			t.Errorf("section %q has no name or no documentation", s.name)
 		}
@@ -126,7 +126,7 @@ func TestRoundTrip(t *testing.T) {
 
 func same(t *testing.T, a, b *Recipe) {
 	t.Helper()
-	for _, s := range schema {
+	for _, s := range schema() {
 		for _, f := range s.fields {
 			if x, y := f.in(a).Interface(), f.in(b).Interface(); !reflect.DeepEqual(x, y) {
 				t.Errorf("%s: %v and %v", f.key(), x, y)

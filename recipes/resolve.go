@@ -42,11 +42,11 @@ var switches = map[string][]string{
 // turns off evaluations that the file configures.
 func (r *Recipe) settle() {
 	drop := func(key string) {
-		byKey[key].in(r).SetZero()
+		byKey()[key].in(r).SetZero()
 		delete(r.origin.at, key)
 	}
 	for key, asks := range switches {
-		if r.origin.at[key].file != "--set" || byKey[key].in(r).Bool() {
+		if r.origin.at[key].file != "--set" || byKey()[key].in(r).Bool() {
 			continue
 		}
 		for _, k := range asks {

@@ -7,7 +7,6 @@ package recipes
 type Recipe struct {
 	Run        Run         `toml:"run" doc:"The run as a whole. Give exactly one of steps and epochs."`
 	Model      Model       `toml:"model" doc:"The network."`
-	Llama      Llama       `toml:"llama" doc:"The network when model.name = \"llama\": a named size, or explicit dimensions. A dimension beside a size overrides it; 0 keeps the size's."`
 	Data       Data        `toml:"data" doc:"The samples, for training and for evaluation."`
 	Text       TextSection `toml:"text" doc:"How text becomes samples when data.kind is text or tokens. A sample is a sequence of tokens; the target of each token is the next token."`
 	Train      Train       `toml:"train" doc:"How a step is computed, and on which device."`
@@ -18,6 +17,7 @@ type Recipe struct {
 	Checkpoint Checkpoint  `toml:"checkpoint" doc:"Checkpoints. One is always written at the end and when the run is stopped. They are complete: a resumed run is bit-identical to one that was never stopped."`
 	Log        Log         `toml:"log" doc:"What the run logs, and where."`
 
+	families map[string]any // the sections that families of networks have registered, by name: pointers to their keys
 	origin   origin
 	warnings []string
 	taken    []string // from the environment
@@ -34,7 +34,7 @@ type Run struct {
 
 // Model is the section [model].
 type Model struct {
-	Name             string  `toml:"name" default:"resnet" oneof:"resnet|llama" doc:"Model family. resnet is configured by the other keys of this section, llama by the section [llama]."`
+	Name             string  `toml:"name" default:"resnet" doc:"Model family. resnet is configured by the other keys of this section, the others by the section of their name."`
 	Depth            int     `toml:"depth" default:"50" oneof:"18|34|50|101|152" doc:"Depth of the ResNet: basic blocks up to 34, bottlenecks from 50 (arXiv 1512.03385)."`
 	Width            int     `toml:"width" default:"64" unit:"channels" min:"1" max:"4096" doc:"Channels of the first stage."`
 	Classes          int     `toml:"classes" default:"0" min:"0" doc:"Number of classes; 0: the number in the training data."`
@@ -49,28 +49,6 @@ type Model struct {
 	InitHelp         string  `toml:"init_help" default:"" doc:"What to do when init_from is missing, such as the commands that fetch it. Shown as the hint of the error message."`
 	InitPartial      bool    `toml:"init_partial" default:"false" doc:"Parameters that are missing from init_from, or have a different shape there, keep their random initialisation (a new classifier). When false they are an error."`
 	InitIgnore       string  `toml:"init_ignore" default:"" doc:"Tensors to ignore when the weights have them and the model does not: names or patterns with *, separated by spaces (fc.* or just *). They are skipped and listed in the log. Any other tensor unknown to the model is an error, in init_from, on resume and in eval, because it means that the weights belong to a different model."`
-}
-
-// Llama is the section [llama].
-type Llama struct {
-	Size         string  `toml:"size" default:"" oneof:"|llama2-7b|llama2-13b|llama2-70b|llama3-8b|llama3-70b|llama3.1-8b|llama3.1-70b|llama3.1-405b|llama3.2-1b|llama3.2-3b|stories260k|stories15m|stories42m|stories110m|tiny" doc:"A published model (arXiv 2307.09288, 2407.21783), a TinyStories model (karpathy/tinyllamas), or tiny. Empty: set the dimensions below."`
-	Dim          int     `toml:"dim" default:"0" min:"0" max:"65536" doc:"Width of the residual stream."`
-	Hidden       int     `toml:"hidden" default:"0" min:"0" max:"262144" doc:"Width of the feed-forward layer; 0 without a size: 8/3 of dim, rounded up to a multiple of 32."`
-	Layers       int     `toml:"layers" default:"0" min:"0" max:"1024" doc:"Number of layers."`
-	Heads        int     `toml:"heads" default:"0" min:"0" max:"1024" doc:"Query heads."`
-	KVHeads      int     `toml:"kv_heads" default:"0" min:"0" max:"1024" doc:"Key and value heads; must divide heads (arXiv 2305.13245). 0 without a size: equal to heads."`
-	HeadDim      int     `toml:"head_dim" default:"0" min:"0" max:"1024" doc:"Width of a head; 0: dim / heads."`
-	Vocab        int     `toml:"vocab" default:"0" unit:"tokens" min:"0" max:"2097152" doc:"Vocabulary size; 0 without a size: that of the tokenizer."`
-	Context      int     `toml:"context" default:"0" unit:"tokens" min:"0" max:"16777216" doc:"Longest sequence that the model supports; 0 without a size: text.sequence."`
-	RopeTheta    float64 `toml:"rope_theta" default:"0" min:"0" doc:"Base of the rotary embedding's frequencies (arXiv 2104.09864); 0 without a size: 10000."`
-	RopeFactor   float64 `toml:"rope_factor" default:"0" min:"0" max:"1024" doc:"Llama 3.1's RoPE scaling: low frequencies are divided by this factor; 0: that of the size, 1: no scaling."`
-	RopeLow      float64 `toml:"rope_low_freq_factor" default:"1" over:"0" doc:"With rope_factor: frequencies with wavelengths above rope_original_context / this value are divided."`
-	RopeHigh     float64 `toml:"rope_high_freq_factor" default:"4" over:"0" doc:"With rope_factor: frequencies with wavelengths below rope_original_context / this value are unchanged."`
-	RopeOriginal int     `toml:"rope_original_context" default:"8192" unit:"tokens" min:"1" doc:"With rope_factor: the context length before scaling."`
-	NormEps      float64 `toml:"norm_eps" default:"0" min:"0" max:"1" doc:"Added to the mean square in norms; 0: that of the size, or 1e-5."`
-	Tied         string  `toml:"tied_embeddings" default:"auto" oneof:"auto|true|false" doc:"Whether the output layer shares the embedding's weights. auto: as in the size; true without a size."`
-	InitStd      float64 `toml:"init_std" default:"0.02" over:"0" max:"1" doc:"Standard deviation of the normal distribution that initialises the weights."`
-	InitDepth    bool    `toml:"init_depth_scaled" default:"true" doc:"Scale the initial standard deviation of projections back into the residual stream by 1/sqrt(2 * layers)."`
 }
 
 // Data is the section [data].

@@ -57,14 +57,14 @@ var laterKeys = []string{"model.freeze", "optim.group", "optim.ema_decay", "opti
 
 // later reports whether a key is one of laterKeys or augmentKeys and has its default.
 func (r *Recipe) later(f *field) bool {
-	return (slices.Contains(laterKeys, f.key()) || slices.Contains(augmentKeys, f.key())) && literal(f.in(r)) == literal(f.in(Default()))
+	return (slices.Contains(laterKeys, f.key()) || slices.Contains(augmentKeys, f.key())) && literal(f.in(r)) == defaults()[f.key()]
 }
 
 // Settings returns the keys that determine what is learned, with their values. A checkpoint stores them so that a resumed run can report what has changed.
 func (r *Recipe) Settings() map[string]string {
 	out := map[string]string{}
-	for _, s := range schema {
-		if s.name == "log" || s.name == "eval" || s.name == "checkpoint" {
+	for _, s := range schema() {
+		if s.name == "log" || s.name == "eval" || s.name == "checkpoint" || !r.writes(s) {
 			continue
 		}
 		for _, f := range s.fields {

@@ -9,7 +9,7 @@ import (
 
 func TestSettings(t *testing.T) {
 	for _, key := range freeKeys {
-		if byKey[key] == nil {
+		if byKey()[key] == nil {
 			t.Errorf("there is no key %s", key)
 		}
 	}

@@ -45,8 +45,8 @@ func unknownSection(name string, value any) Problem {
 	if _, isTable := value.(map[string]any); value != nil && !isTable {
 		// A key without its section.
 		var homes []string
-		for _, s := range schema {
-			if byKey[s.name+"."+name] != nil {
+		for _, s := range schema() {
+			if byKey()[s.name+"."+name] != nil {
 				homes = append(homes, "["+s.name+"]")
 				p.meant = s.name + "." + name
 			}
@@ -61,7 +61,7 @@ func unknownSection(name string, value any) Problem {
 		}
 	}
 	var names []string
-	for _, s := range schema {
+	for _, s := range schema() {
 		names = append(names, s.name)
 	}
 	s := sectionAliases[name]
@@ -93,7 +93,7 @@ func unknownKey(name, key string) Problem {
 		return p
 	}
 	best, at := aliases[key], 1<<30
-	for _, s := range schema {
+	for _, s := range schema() {
 		for _, f := range s.fields {
 			if f.name == key {
 				best, at = f.key(), 0

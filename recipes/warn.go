@@ -2,7 +2,6 @@ package recipes
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -36,7 +35,7 @@ func (r *Recipe) suspicions() []string {
 	if o.WeightDecay > rule.highDecay {
 		warn("optim.weight_decay", "%g is unusually high for %s", o.WeightDecay, o.Name)
 	}
-	if r.Train.Batch < 4 && r.family().batchNorm {
+	if r.Train.Batch < 4 && r.family().BatchNorm {
 		warn("train.batch_per_rank", "batch norm over %d samples is very noisy", r.Train.Batch)
 	}
 	if _, set := r.origin.at["train.max_bad_steps"]; set && r.Train.ClipNorm == 0 && r.Train.DType != "f16" && r.matters("train.max_bad_steps") {
@@ -142,7 +141,7 @@ func (d *Data) mixes() bool { return d.Mixup > 0 || d.Cutmix > 0 }
 
 // keysOf lists the keys of a section.
 func keysOf(name string) (keys []string) {
-	for _, s := range schema {
+	for _, s := range schema() {
 		for _, f := range s.fields {
 			if s.name == name {
 				keys = append(keys, f.key())
@@ -154,13 +153,12 @@ func keysOf(name string) (keys []string) {
 
 // matters reports whether a key's value differs from the one it would have if it had not been set; a resolved recipe sets every key.
 func (r *Recipe) matters(key string) bool {
-	without := *r
-	without.origin.at = maps.Clone(r.origin.at)
+	without := r.clone()
 	delete(without.origin.at, key)
-	f := byKey[key]
-	f.in(&without).Set(f.in(Default()))
+	f := byKey()[key]
+	f.in(without).Set(f.in(Default()))
 	without.resolve()
-	return !reflect.DeepEqual(f.in(r).Interface(), f.in(&without).Interface())
+	return !reflect.DeepEqual(f.in(r).Interface(), f.in(without).Interface())
 }
 
 func quoteWord(s string) string {

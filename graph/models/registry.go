@@ -23,6 +23,10 @@ type Family struct {
 	Open func(config json.RawMessage) (Network, error)
 	// Instead says how networks without Open are used, such as "it generates text: use gotrain generate".
 	Instead string
+	// Recipe says how recipes describe the family's networks; nil: they cannot.
+	Recipe *Recipe
+	// Recognise guesses from the names of parameters which network they belong to, for messages; "": none of this family. nil: it cannot.
+	Recognise func(params []string) string
 }
 
 // registry is filled in init functions.
@@ -51,11 +55,29 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(registry.families))
 }
 
+// Find returns a family by its name.
+func Find(name string) (Family, bool) {
+	registry.RLock()
+	defer registry.RUnlock()
+	f, ok := registry.families[name]
+	return f, ok
+}
+
+// Recognise guesses from the names of parameters which network they belong to; "" where no family knows them.
+func Recognise(params []string) string {
+	for _, name := range Names() {
+		if f, _ := Find(name); f.Recognise != nil {
+			if s := f.Recognise(params); s != "" {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
 // Open makes the network of a family.
 func Open(name string, config json.RawMessage) (Network, error) {
-	registry.RLock()
-	f, ok := registry.families[name]
-	registry.RUnlock()
+	f, ok := Find(name)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("models: this program has no family %q, only %s\nhint: import the package of the family for its side effect, such as _ %q",

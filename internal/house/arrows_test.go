@@ -71,7 +71,7 @@ var arrows = map[string]string{
 	"train/telemetry":             "ddp/launch train/foreign internal/amount",
 	"train":                       "npu npu/tune ddp/... optim graph graph/op graph/plan train/... internal/amount", // devices and models are interfaces here
 
-	"recipes":          "ddp/launch train/foreign",
+	"recipes":          "ddp/launch train/foreign graph/models graph/models/...", // whose families register their sections
 	"recipes/data":     "train/data",
 	"recipes/assemble": "npu ddp/... optim graph/... train/... recipes recipes/data internal/amount",
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/launch"
-	"github.com/gotrain/gotrain/graph/models/resnet"
+	"github.com/gotrain/gotrain/graph/models"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/optim"
 	"github.com/gotrain/gotrain/recipes"
@@ -110,7 +110,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore),
 		RecipeText: r.String(), Settings: r.Settings(),
-		Recognise: resnet.Recognise, Recompute: r.Train.Recompute == "layer", ConvAlgorithm: r.Train.ConvAlgorithm,
+		Recognise: models.Recognise, Recompute: r.Train.Recompute == "layer", ConvAlgorithm: r.Train.ConvAlgorithm,
 		MemoryLimit: int64(r.Train.MemoryLimitMB * (1 << 20)), CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
 	c.Groups, c.LayerDecay = groups(r), r.Optim.LayerDecay
@@ -141,7 +141,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 	if c.Network, err = networkOf(r, trainSet, evalSet); err != nil {
 		return c, coded(launch.ExitRecipe, err)
 	}
-	if f := families[r.Model.Name]; f.configure != nil {
+	if f, err := familyOf(r); err == nil && f.configure != nil {
 		if err := f.configure(r, &c); err != nil {
 			return c, coded(launch.ExitRecipe, err)
 		}

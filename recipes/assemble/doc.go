@@ -8,5 +8,5 @@
 //	res, err := t.Run(ctx)
 //
 // Package recipes knows only its keys, and package train knows nothing about recipes. This package connects them, so a
-// new model family or data format is added here and in the schema.
+// new data format is added here and in the schema, a new model family in package graph/models.
 package assemble

@@ -29,7 +29,7 @@ func Llama(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
 }
 
 func llamaConfig(r *recipes.Recipe, tokens text.Info) (llama.Config, error) {
-	l, vocab := r.Llama, tokens.Vocab
+	l, vocab := recipes.Keys[llama.Keys](r), tokens.Vocab
 	c := llama.Config{Theta: 1e4, NormEps: 1e-5, Tied: true, BOS: -1, EOS: -1, Vocab: vocab}
 	var err error
 	switch {
@@ -109,7 +109,8 @@ func llamaModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := llama.Weights{Std: r.Llama.InitStd, NoDepth: !r.Llama.InitDepth}
+	k := recipes.Keys[llama.Keys](r)
+	w := llama.Weights{Std: k.InitStd, NoDepth: !k.InitDepth}
 	return func(b *graph.Builder, in train.Inputs) train.Outputs {
 		loss, count := c.Loss(b, llama.Batch{Tokens: in["tokens"], Segments: in["segments"]}, in["targets"], w)
 		return train.Outputs{Loss: loss, Count: count, Items: train.Items{Name: "tokens", Short: "tok", PerSample: seq, Likelihood: true}}
@@ -215,7 +216,7 @@ func llamaSample(r *recipes.Recipe, _ data.Source) (string, error) {
 
 // llamaPlanned drops the initial weights, unless only they define the model.
 func llamaPlanned(r *recipes.Recipe) (taken, lacks []string) {
-	switch l := &r.Llama; {
+	switch l := recipes.Keys[llama.Keys](r); {
 	case l.Size != "" || l.Dim > 0:
 		r.Model.InitFrom, r.Model.InitPartial = "", false
 	case r.Model.InitFrom != "" && FindWeights(r) != nil:

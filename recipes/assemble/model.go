@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/gotrain/gotrain/graph/models"
 	"github.com/gotrain/gotrain/graph/models/llama"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
@@ -11,7 +12,7 @@ import (
 	"github.com/gotrain/gotrain/train/data/text"
 )
 
-// family is what this package knows about one kind of network; what a recipe needs to know is in the table of package recipes.
+// family is what this package knows about one kind of network; what a recipe needs to know comes from package graph/models.
 type family struct {
 	// model builds the network with its loss and metrics. src holds the training samples: a model may take its output size from them.
 	model func(r *recipes.Recipe, src data.Source) (train.Model, error)
@@ -29,19 +30,28 @@ type family struct {
 	llama func(r *recipes.Recipe, tokens text.Info) (llama.Config, error)
 }
 
-// families are the networks by model.name; each has its own file.
-var families = map[string]family{
-	"resnet": {model: resnetModel, config: resnetConfig, synthetic: resnetSamples, sample: resnetSample, planned: resnetPlanned},
-	"llama":  {model: llamaModel, configure: llamaFiles, synthetic: syntheticTokens, sample: llamaSample, planned: llamaPlanned, llama: llamaConfig},
+// families are the networks by model.name that need more than their section says; each has its own file. All others classify pictures, and their section
+// gives the configuration.
+func families() map[string]family {
+	return map[string]family{
+		"resnet": classifier(resnetConfig), // its keys are in [model]
+		"llama":  {model: llamaModel, configure: llamaFiles, synthetic: syntheticTokens, sample: llamaSample, planned: llamaPlanned, llama: llamaConfig},
+	}
 }
 
 // familyOf returns the row of a recipe's network.
 func familyOf(r *recipes.Recipe) (family, error) {
-	f, ok := families[r.Model.Name]
-	if !ok {
-		return f, fmt.Errorf("recipes: model.name = %q is not implemented", r.Model.Name)
+	name := r.Model.Name
+	if f, ok := families()[name]; ok {
+		return f, nil
 	}
-	return f, nil
+	f, _ := models.Find(name)
+	if f.Open == nil || f.Recipe == nil || f.Recipe.Section == nil || f.Recipe.Section.Config == nil || f.Recipe.Reads != models.Images {
+		return family{}, fmt.Errorf("recipes: model.name = %q is not implemented", name)
+	}
+	return classifier(func(r *recipes.Recipe, classes int) (json.RawMessage, error) {
+		return f.Recipe.Section.Config(r.Section(), classes)
+	}), nil
 }
 
 // Model returns the network of the recipe with its loss and metrics. src holds the training samples: a model may take its output size from them.

@@ -7,7 +7,14 @@ import (
 	"github.com/gotrain/gotrain/graph/models"
 )
 
-func init() { models.Register("resnet", models.Family{Open: open}) }
+func init() {
+	models.Register("resnet", models.Family{Open: open, Recognise: Recognise, Recipe: &models.Recipe{
+		Reads: models.Images, BatchNorm: true,
+		// Its keys have always been in [model].
+		Keys: []string{"model.depth", "model.width", "model.classes", "model.small_stem", "model.version", "model.zero_init_residual",
+			"model.norm_eps", "model.norm_momentum", "model.label_smoothing"},
+	}})
+}
 
 // open makes the network of a Config in JSON. It reads the field "image".
 func open(raw json.RawMessage) (models.Network, error) {
