@@ -34,10 +34,10 @@ func (r *Rand) Uint64() uint64 {
 }
 
 // Float64 is uniform in [0, 1), a multiple of 2⁻⁵³.
-func (r *Rand) Float64() float64 { return float64(r.Uint64()>>11) * 0x1p-53 }
+func (r *Rand) Float64() float64 { return float64(float64(r.Uint64()>>11) * 0x1p-53) }
 
-// Uniform is uniform in [lo, hi).
-func (r *Rand) Uniform(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
+// Uniform is uniform in [lo, hi). The product is rounded before the sum, on every processor alike.
+func (r *Rand) Uniform(lo, hi float64) float64 { return lo + float64((hi-lo)*r.Float64()) }
 
 // IntN is uniform in [0, n); n must be positive. The bias is below n·2⁻⁶⁴.
 func (r *Rand) IntN(n int) int {

@@ -142,7 +142,7 @@ func Pack(ctx context.Context, root string, o FolderOptions, prefix string, size
 		}
 		if err == nil {
 			for k, v := range data.F32(dst[0]) {
-				pix[k] = byte(v*255 + 0.5)
+				pix[k] = byte(float32(v*255) + 0.5)
 			}
 			err = p.Append(f.Label(i), pix)
 		}

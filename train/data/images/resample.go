@@ -19,7 +19,8 @@ type weights struct {
 const fracBits = 22
 
 // set computes the weights for the outputs first…first+count-1 of a resize of the interval [lo, hi) to out pixels, reading only inputs
-// low…high-1. Positions count from low, as if the rest had been cut off, so that rounding is the same as after a real crop.
+// low…high-1. Positions count from low, as if the rest had been cut off, so that rounding is the same as after a real crop. Products are rounded before
+// they are added, so that no processor makes one step of the two.
 func (w *weights) set(lo, hi float64, out, first, count, low, high int) {
 	scale := (hi - lo) / float64(out)
 	support := max(scale, 1) // half the width of the triangle
@@ -28,7 +29,7 @@ func (w *weights) set(lo, hi float64, out, first, count, low, high int) {
 	w.from, w.n = sized(w.from, count), sized(w.n, count)
 	w.taps = 0
 	for i := range count {
-		center := lo + (float64(first+i)+0.5)*scale
+		center := lo + float64((float64(first+i)+0.5)*scale)
 		a := clamp(int(center-support+0.5), 0, size-1)
 		b := clamp(int(center+support+0.5), a+1, size)
 		w.from[i], w.n[i] = a, b-a
@@ -37,7 +38,7 @@ func (w *weights) set(lo, hi float64, out, first, count, low, high int) {
 	w.k = sized(w.k, count*w.taps)
 	clear(w.k)
 	for i := range count {
-		center := lo + (float64(first+i)+0.5)*scale
+		center := lo + float64((float64(first+i)+0.5)*scale)
 		a, n := w.from[i], w.n[i]
 		// At the end of the line the fixed number of taps begins earlier, with zeros.
 		start := min(a, size-w.taps)
@@ -51,7 +52,7 @@ func (w *weights) set(lo, hi float64, out, first, count, low, high int) {
 			if sum != 0 {
 				v /= sum
 			}
-			k[j] = int32(0.5 + v*(1<<fracBits))
+			k[j] = int32(0.5 + float64(v*(1<<fracBits)))
 		}
 		w.from[i] = start + low
 	}

@@ -24,8 +24,8 @@ func rotation(degrees float64, p *Pixels) matrix {
 	angle := -math.Mod(degrees, 360) * math.Pi / 180
 	digits := func(x float64) float64 { return math.RoundToEven(x*1e15) / 1e15 }
 	cos, sin := digits(math.Cos(angle)), digits(math.Sin(angle))
-	cx, cy := float64(p.W)/2, float64(p.H)/2
-	return matrix{cos, sin, cos*-cx + sin*-cy + cx, -sin, cos, -sin*-cx + cos*-cy + cy}
+	cx, cy := float64(float64(p.W)/2), float64(float64(p.H)/2)
+	return matrix{cos, sin, float64(cos*-cx) + float64(sin*-cy) + cx, -sin, cos, float64(-sin*-cx) + float64(cos*-cy) + cy}
 }
 
 // move makes an operation of a function that gives the matrix.
@@ -58,7 +58,7 @@ func warp(p, old *Pixels, m matrix, fill [3]byte) {
 				copy(out, fill[:])
 				continue
 			}
-			old.bilinear(out, int32((sx-0.5)*fixedOne+fixedBias)-fixedBias, int32((sy-0.5)*fixedOne+fixedBias)-fixedBias)
+			old.bilinear(out, int32(float64((sx-0.5)*fixedOne)+fixedBias)-fixedBias, int32(float64((sy-0.5)*fixedOne)+fixedBias)-fixedBias)
 		}
 	}
 }

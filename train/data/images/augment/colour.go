@@ -91,7 +91,7 @@ func fromHSV(h, s, v byte) (r, g, b byte) {
 	f := float64(float32(x - float64(i)))
 	fs, fv := float64(float32(float64(s)/255)), float64(v)
 	round := func(x float64) byte { return byte(clamp(int(math.Floor(float64(float32(x))+0.5)), 0, 255)) }
-	p, q, t := round(fv*(1-fs)), round(fv*(1-fs*f)), round(fv*(1-fs*(1-f)))
+	p, q, t := round(fv*(1-fs)), round(fv*(1-float64(fs*f))), round(fv*(1-float64(fs*(1-f))))
 	switch i % 6 {
 	case 0:
 		return v, t, p

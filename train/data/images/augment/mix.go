@@ -120,12 +120,12 @@ func (m Mix) Target(dst []float32, own, other int32, lam float64) {
 		dst[i] = float32(off)
 	}
 	on := 1 - m.Smoothing
-	dst[own] = float32(off + on*lam)
+	dst[own] = float32(off + float64(on*lam))
 	if other == own {
 		dst[own] = float32(off + on)
 		return
 	}
-	dst[other] = float32(off + on*(1-lam))
+	dst[other] = float32(off + float64(on*(1-lam)))
 }
 
 // TargetField is the name of the field with the probabilities of the classes.

@@ -126,7 +126,7 @@ func (a RandAugment) Draw(r *data.Rand, w, h int, steps []Step) []Step {
 		}
 		m := a.Magnitude
 		if a.Std > 0 {
-			m += a.Std * normal(r)
+			m += float64(a.Std * normal(r))
 		}
 		steps = append(steps, Step{c.op, c.draw(r, max(0, min(m, 10))/10, w, h)})
 	}

@@ -10,7 +10,7 @@ import (
 func normal(r *data.Rand) float64 {
 	for {
 		x, y := r.Uniform(-1, 1), r.Uniform(-1, 1)
-		if s := x*x + y*y; s > 0 && s < 1 {
+		if s := float64(x*x) + float64(y*y); s > 0 && s < 1 {
 			return x * math.Sqrt(-2*math.Log(s)/s)
 		}
 	}
@@ -25,12 +25,12 @@ func gamma(r *data.Rand, a float64) float64 {
 	c := 1 / math.Sqrt(9*d)
 	for {
 		x := normal(r)
-		v := 1 + c*x
+		v := 1 + float64(c*x)
 		if v <= 0 {
 			continue
 		}
 		v = v * v * v
-		if u := 1 - r.Float64(); math.Log(u) < 0.5*x*x+d-d*v+d*math.Log(v) {
+		if u := 1 - r.Float64(); math.Log(u) < float64(0.5*x*x)+d-float64(d*v)+float64(d*math.Log(v)) {
 			return d * v
 		}
 	}

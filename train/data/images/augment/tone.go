@@ -32,7 +32,7 @@ func clamp(v, lo, hi int) int { return max(lo, min(v, hi)) }
 
 // blend is Pillow's: a value on the line through a (alpha 0) and b (alpha 1), cut off.
 func blend(a, b int, alpha float32) int {
-	return clamp(int(float32(a)+alpha*float32(b-a)), 0, 255)
+	return clamp(int(float32(a)+float32(alpha*float32(b-a))), 0, 255) // two roundings: without the conversion some processors make one
 }
 
 // table makes an operation of a function of a byte.
