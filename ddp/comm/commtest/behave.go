@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -252,15 +253,22 @@ func (tr Transport) mismatch(t *testing.T) {
 func (tr Transport) late(t *testing.T) {
 	for _, elems := range []int{4, 400000} {
 		g := tr.group(t, 3)
+		var ready, others sync.WaitGroup
+		ready.Add(2)
+		others.Add(2)
 		errs := each(t, g, func(ctx context.Context, c comm.Communicator) error {
+			m := tr.some(t, c, npu.F32, elems)
 			if c.Rank() == 1 {
-				time.Sleep(400 * time.Millisecond)
+				others.Wait() // until they have given up, however long that takes
 			} else {
+				defer others.Done()
+				ready.Done()
+				ready.Wait() // on a busy machine memory may take longer than the deadline, and the other one would be late too
 				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				ctx, cancel = context.WithTimeout(ctx, short)
 				defer cancel()
 			}
-			return comm.Wait(ctx)(c.AllReduce(ctx, tr.some(t, c, npu.F32, elems), comm.Sum))
+			return comm.Wait(ctx)(c.AllReduce(ctx, m, comm.Sum))
 		})
 		// At least one rank ran into its deadline; the others may have learned from it.
 		var timeouts int
