@@ -102,10 +102,29 @@ func (s *sampler) add(b *data.Batch) {
 
 // rank returns the k likeliest classes and the cross-entropy of a label, in float64.
 func rank(logits []float32, label, k int) (top []Guess, loss float64) {
-	most, sum := float64(slices.Max(logits)), 0.0
+	if label >= 0 && label < len(logits) {
+		most, sum := softmax(logits)
+		loss = most + math.Log(sum) - float64(logits[label])
+	}
+	return Likeliest(logits, k), loss
+}
+
+// softmax returns what turns logits into probabilities: exp(logit-most) / sum.
+func softmax(logits []float32) (most, sum float64) {
+	most = float64(slices.Max(logits))
 	for _, v := range logits {
 		sum += math.Exp(float64(v) - most)
 	}
+	return most, sum
+}
+
+// Likeliest returns the k likeliest classes by the logits of a sample, with their probabilities (the softmax, in float64): the likeliest first, of equal ones
+// the smaller label first; fewer if there are fewer classes.
+func Likeliest(logits []float32, k int) (top []Guess) {
+	if k < 1 || len(logits) == 0 {
+		return nil
+	}
+	most, sum := softmax(logits)
 	for i, v := range logits {
 		at := len(top)
 		for at > 0 && logits[top[at-1].Label] < v {
@@ -118,10 +137,7 @@ func rank(logits []float32, label, k int) (top []Guess, loss float64) {
 			top = slices.Insert(top, at, Guess{i, math.Exp(float64(v)-most) / sum})
 		}
 	}
-	if label >= 0 && label < len(logits) {
-		loss = most + math.Log(sum) - float64(logits[label])
-	}
-	return top, loss
+	return top
 }
 
 // gatherSamples brings the samples of all ranks to rank 0.

@@ -114,4 +114,7 @@ func TestRank(t *testing.T) {
 	if all, _ := rank([]float32{2, 1}, -100, 5); len(all) != 2 {
 		t.Error(all)
 	}
+	if Likeliest(nil, 5) != nil || Likeliest([]float32{1}, 0) != nil || Likeliest([]float32{1}, -1) != nil {
+		t.Error("classes of nothing")
+	}
 }

@@ -1,10 +1,11 @@
 package predict
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/gotrain/gotrain/train"
 )
 
 // Result is what the network says of one input.
@@ -39,15 +40,9 @@ func (r Result) Probabilities() []float64 {
 
 // Top returns the k likeliest classes, the likeliest first; fewer if there are fewer. Of equal ones the smaller label comes first.
 func (r Result) Top(k int) []Class {
-	p := r.Probabilities()
-	labels := make([]int, len(p))
-	for i := range labels {
-		labels[i] = i
-	}
-	slices.SortStableFunc(labels, func(a, b int) int { return cmp.Compare(r.Logits[b], r.Logits[a]) })
 	var out []Class
-	for _, l := range labels[:min(max(k, 0), len(labels))] {
-		out = append(out, Class{Label: l, Name: nameOf(r.names, l), Probability: p[l]})
+	for _, g := range train.Likeliest(r.Logits, k) {
+		out = append(out, Class{Label: g.Label, Name: nameOf(r.names, g.Label), Probability: g.Probability})
 	}
 	return out
 }
