@@ -1,10 +1,6 @@
 package graph
 
-import (
-	"math"
-
-	"github.com/gotrain/gotrain/npu"
-)
+import "github.com/gotrain/gotrain/npu"
 
 // Embedding looks rows up: ids i32[…], w [V D]. Result [… D].
 func (b *Builder) Embedding(ids, w *Node) *Node {
@@ -14,6 +10,21 @@ func (b *Builder) Embedding(ids, w *Node) *Node {
 // RMSNorm divides x [… D] by its root mean square over the last axis and multiplies by w [D] (arXiv 1910.07467).
 func (b *Builder) RMSNorm(x, w *Node, eps float64) *Node {
 	return b.apply(npu.RMSNorm, npu.Attrs{"eps": eps, "add": false}, []*Node{x, w})
+}
+
+// LayerNorm normalises x [… D] over the last axis and applies weight and bias [D] (arXiv 1607.06450): (x-mean)/√(variance+eps)·weight + bias, with the
+// biased variance. weight and bias may be nil: 1 and 0.
+func (b *Builder) LayerNorm(x, weight, bias *Node, eps float64) *Node {
+	if b.err == nil && (weight == nil || bias == nil) {
+		d := b.Dim(x, -1)
+		if weight == nil {
+			weight = b.Const(npu.F32, 1, d)
+		}
+		if bias == nil {
+			bias = b.Const(npu.F32, 0, d)
+		}
+	}
+	return b.apply(npu.LayerNorm, npu.Attrs{"eps": eps, "add": false}, []*Node{x, weight, bias})
 }
 
 // Rotary says how Builder.Rope turns. The zero value of a field is what its comment says.
@@ -48,18 +59,6 @@ func (b *Builder) Rope(x, pos *Node, r Rotary) *Node {
 	return b.apply(npu.Rope, r.attrs(true), []*Node{x, pos})
 }
 
-// Attention lets each query of q [B S H D] read the keys and values of k, v [B T G D] up to its own place; query head h reads key head
-// h/(H/G) (arXiv 1706.03762, 2305.13245). Scores are scaled by 1/√D. segments i32[B S], which may be nil, limits it to tokens of equal
-// number. The S×T scores are never stored.
-func (b *Builder) Attention(q, k, v, segments *Node) *Node {
-	a := npu.Attrs{"scale": 1 / math.Sqrt(float64(b.Dim(q, -1))), "causal": true, "seg": segments != nil}
-	in := []*Node{q, k, v}
-	if segments != nil {
-		in = append(in, segments)
-	}
-	return b.apply(npu.Attention, a, in)
-}
-
 // CacheWrite puts row (b, s) of x [B S G D] at place pos[b,s] of cache [B T G D], a State, in place. Read the cache by the node that it
 // returns: its Attention then comes after it.
 func (b *Builder) CacheWrite(cache, x, pos *Node) *Node {
@@ -67,11 +66,6 @@ func (b *Builder) CacheWrite(cache, x, pos *Node) *Node {
 		b.Failf("cache_write: the cache must be made by Builder.State, because it is updated in place")
 	}
 	return b.apply(npu.CacheWrite, nil, []*Node{cache, x, pos})
-}
-
-// AttentionCached is Attention of new tokens to a cache: query (b, s) of q [B S H D] reads places 0 … pos[b,s] of k and v [B T G D]. It has no gradient.
-func (b *Builder) AttentionCached(q, k, v, pos *Node) *Node {
-	return b.apply(npu.AttentionCached, npu.Attrs{"scale": 1 / math.Sqrt(float64(b.Dim(q, -1)))}, []*Node{q, k, v, pos})
 }
 
 // SwiGLU is silu(gate)·up (arXiv 2002.05202).

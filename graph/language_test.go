@@ -51,7 +51,7 @@ func TestCacheIsAttention(t *testing.T) {
 	}
 	b := graph.New()
 	q, k, v := heads(b)
-	b.Output("o", b.Attention(q, k, v, nil))
+	b.Output("o", b.Attention(q, k, v, graph.Attention{Causal: true}))
 	want, err := run(t, b, values).Named("o")
 	if err != nil {
 		t.Fatal(err)
@@ -90,15 +90,27 @@ func TestLanguageErrors(t *testing.T) {
 		"pos is i32[2]":                func(b *graph.Builder) { b.Rope(f(b, "x", 1, 2, 1, 4), ids(b, "pos", 2), graph.Rotary{}) },
 		"scaling wants 0 < low < high": func(b *graph.Builder) { b.Rope(f(b, "x", 1, 2, 1, 4), nil, graph.Rotary{Factor: 8}) },
 		"G a divisor of H": func(b *graph.Builder) {
-			b.Attention(f(b, "q", 1, 2, 3, 4), f(b, "k", 1, 2, 2, 4), f(b, "v", 1, 2, 2, 4), nil)
+			b.Attention(f(b, "q", 1, 2, 3, 4), f(b, "k", 1, 2, 2, 4), f(b, "v", 1, 2, 2, 4), graph.Attention{})
 		},
 		"causal: 1 keys for 2 queries": func(b *graph.Builder) {
-			b.Attention(f(b, "q", 1, 2, 1, 4), f(b, "k", 1, 1, 1, 4), f(b, "v", 1, 1, 1, 4), nil)
+			b.Attention(f(b, "q", 1, 2, 1, 4), f(b, "k", 1, 1, 1, 4), f(b, "v", 1, 1, 1, 4), graph.Attention{Causal: true})
 		},
-		"axis -1 of a tensor": func(b *graph.Builder) { b.Attention(f(b, "q"), f(b, "k", 1, 1, 1, 4), f(b, "v", 1, 1, 1, 4), nil) },
-		"up is f32[3]":        func(b *graph.Builder) { b.SwiGLU(f(b, "gate", 2), f(b, "up", 3)) },
-		"of one type":         func(b *graph.Builder) { b.LinearCrossEntropy(f(b, "x", 2, 3), f(b, "w", 5, 4), ids(b, "l", 2)) },
-		"x is a scalar":       func(b *graph.Builder) { b.RMSNorm(f(b, "x"), param(b, "w", 1), 1e-5) },
+		"axis -1 of a tensor": func(b *graph.Builder) {
+			b.Attention(f(b, "q"), f(b, "k", 1, 1, 1, 4), f(b, "v", 1, 1, 1, 4), graph.Attention{})
+		},
+		"up is f32[3]":  func(b *graph.Builder) { b.SwiGLU(f(b, "gate", 2), f(b, "up", 3)) },
+		"of one type":   func(b *graph.Builder) { b.LinearCrossEntropy(f(b, "x", 2, 3), f(b, "w", 5, 4), ids(b, "l", 2)) },
+		"x is a scalar": func(b *graph.Builder) { b.RMSNorm(f(b, "x"), param(b, "w", 1), 1e-5) },
+		"attribute scale is -1": func(b *graph.Builder) {
+			x := f(b, "x", 1, 2, 1, 4)
+			b.Attention(x, x, x, graph.Attention{Scale: -1})
+		},
+		"segments want as many keys": func(b *graph.Builder) {
+			k := f(b, "k", 1, 3, 1, 4)
+			b.Attention(f(b, "q", 1, 2, 1, 4), k, k, graph.Attention{Segments: ids(b, "seg", 1, 2)})
+		},
+		"layernorm: w is f32[3]": func(b *graph.Builder) { b.LayerNorm(f(b, "x", 2, 4), param(b, "w", 3), nil, 1e-5) },
+		"layernorm: b is f32[3]": func(b *graph.Builder) { b.LayerNorm(f(b, "x", 2, 4), nil, param(b, "b", 3), 1e-5) },
 	} {
 		b := graph.New()
 		build(b)

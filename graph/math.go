@@ -67,8 +67,15 @@ func (b *Builder) Sigmoid(x *Node) *Node { return b.unary("sigmoid", x) }
 // Silu is x·sigmoid(x).
 func (b *Builder) Silu(x *Node) *Node { return b.unary("silu", x) }
 
-// Gelu is the tanh form of arXiv 1606.08415.
-func (b *Builder) Gelu(x *Node) *Node { return b.unary("gelu", x) }
+// Gelu is x·Φ(x) with the normal distribution's Φ (arXiv 1606.08415): the exact form with erf, PyTorch's default.
+func (b *Builder) Gelu(x *Node) *Node { return b.gelu("none", x) }
+
+// GeluTanh is the form of Gelu with tanh, PyTorch's approximate="tanh"; it differs by up to 5e-4.
+func (b *Builder) GeluTanh(x *Node) *Node { return b.gelu("tanh", x) }
+
+func (b *Builder) gelu(form string, x *Node) *Node {
+	return b.apply(npu.Gelu, npu.Attrs{"approximate": form}, []*Node{x})
+}
 
 // Sign is -1, 0 or 1. No gradient.
 func (b *Builder) Sign(x *Node) *Node { return b.unary("sign", x) }

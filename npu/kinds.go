@@ -42,9 +42,13 @@ const (
 	// Relu: x → y, act. inplace. ReluBwd: dy, y → dx = dy where y > 0 else 0. inplace dy→dx.
 	Relu    = "relu"
 	ReluBwd = "relu_bwd"
-	// Unary: x → y, act. Attr fn: neg exp log sqrt rsqrt square abs recip tanh sigmoid silu gelu(tanh form) sign, or
+	// Unary: x → y, act. Attr fn: neg exp log sqrt rsqrt square abs recip tanh sigmoid silu sign, or
 	// affine (y = alpha*x + beta, attrs alpha, beta float64). inplace.
 	Unary = "unary"
+	// Gelu (arXiv 1606.08415): x → y, act: x·Φ(x) with the normal distribution's Φ. Attr approximate as PyTorch's: "none" (and "") is
+	// x/2·(1 + erf(x/√2)), "tanh" is x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))). inplace. GeluBwd: dy, x → dx. Attr of Gelu. inplace dy→dx, x→dx.
+	Gelu    = "gelu"
+	GeluBwd = "gelu_bwd"
 	// Binary: a, b → y with NumPy broadcasting. Attr fn: add sub mul div max min gt ge eq (the last three give 1 or 0); relu bool (applied last).
 	// inplace a→y where a has y's shape.
 	Binary = "binary"
@@ -110,6 +114,14 @@ const (
 	// RMSNormBwd: dy act, x act (the normalised tensor: x or sum), w f32[D], rstd f32[…], (dres act if add) → dx act, dw f32[D].
 	// dx = rstd·(dy·w - x·rstd²·mean(dy·w·x)) + dres?; dw = Σ dy·x·rstd. Attrs: eps float64, add bool. inplace dy→dx, dres→dx.
 	RMSNormBwd = "rmsnorm_bwd"
+	// LayerNorm (arXiv 1607.06450): x act[… D], w, b f32[D], (res act like x if add) → y act like x, mean f32[…], rstd f32[…], (sum act like x if
+	// add). With s = x + res? (rounded to act, returned as sum): mean and the biased variance of a row of s, rstd = 1/√(variance + eps), y =
+	// (s-mean)·rstd·w + b. Attrs: eps float64 (default 1e-5), add bool. inplace x→y, x→sum, res→sum, res→y; not two to the same.
+	LayerNorm = "layernorm"
+	// LayerNormBwd: dy act, x act (the normalised tensor: x or sum), w f32[D], mean, rstd f32[…], (dres act if add) → dx act, dw f32[D], db f32[D].
+	// With n = (x-mean)·rstd and g = dy·w: dx = rstd·(g - mean(g) - n·mean(g·n)) + dres?; dw = Σ dy·n; db = Σ dy. Attrs: eps float64, add
+	// bool. inplace dy→dx, dres→dx.
+	LayerNormBwd = "layernorm_bwd"
 	// Rope, rotary positions (arXiv 2104.09864): x act[B S H D], (pos i32[B S] if pos) → y. D is even. Pair i of a head is rotated by the angle
 	// p·f(i), f(i) = theta^(-2i/D); p is pos, or the index along S. Attrs: theta float64; pairs string: "half" (i with i+D/2) or "adjacent"
 	// (2i with 2i+1); inverse bool rotates back (the gradient); pos bool. Scaling of Llama 3.1 where factor > 1 (attrs factor, low, high

@@ -66,6 +66,8 @@ func Models() map[string][]Model {
 		},
 		npu.Embedding:          embeddingCases(),
 		npu.RMSNorm:            rmsNormCases(),
+		npu.LayerNorm:          layerNormCases(),
+		npu.Gelu:               geluCases(),
 		npu.Rope:               ropeCases(),
 		npu.Attention:          attentionCases(),
 		npu.SwiGLU:             swiGLUCases(),

@@ -46,6 +46,38 @@ func rmsNormCases() []Model {
 	}
 }
 
+func layerNormCases() []Model {
+	norm := func(shape ...int) func(b *graph.Builder) *graph.Node {
+		d := shape[len(shape)-1]
+		return func(b *graph.Builder) *graph.Node {
+			return b.LayerNorm(param(b, "x", shape...), param(b, "w", d), param(b, "b", d), 1e-3)
+		}
+	}
+	return []Model{
+		{Name: "vector", Build: norm(5)},
+		{Name: "matrix", Build: norm(3, 4)},
+		{Name: "cube", Build: norm(2, 3, 4)},
+		{Name: "without parameters", Build: func(b *graph.Builder) *graph.Node { return b.LayerNorm(param(b, "x", 3, 4), nil, nil, 1e-3) }},
+		{Name: "without bias", Build: func(b *graph.Builder) *graph.Node {
+			return b.LayerNorm(param(b, "x", 3, 4), param(b, "w", 4), nil, 1e-3)
+		}},
+		{Name: "of a sum", Build: func(b *graph.Builder) *graph.Node {
+			x := b.Add(param(b, "x", 2, 4), param(b, "res", 2, 4))
+			return b.Add(x, b.LayerNorm(x, param(b, "w", 4), param(b, "b", 4), 1e-3))
+		}},
+	}
+}
+
+func geluCases() []Model {
+	return []Model{
+		{Name: "exact", Build: func(b *graph.Builder) *graph.Node { return b.Gelu(param(b, "x", 3, 4)) }},
+		{Name: "tanh", Build: func(b *graph.Builder) *graph.Node { return b.GeluTanh(param(b, "x", 3, 4)) }},
+		{Name: "of a layer", Build: func(b *graph.Builder) *graph.Node {
+			return b.Gelu(b.Linear(param(b, "x", 2, 3), param(b, "w", 4, 3), param(b, "b", 4)))
+		}},
+	}
+}
+
 func ropeCases() (cs []Model) {
 	for _, r := range []graph.Rotary{{}, {Theta: 50, Adjacent: true}, {Theta: 50, Factor: 4, Low: 1, High: 4, Original: 64}} {
 		cs = append(
@@ -69,22 +101,28 @@ func attentionCases() (cs []Model) {
 		cs = append(cs,
 			Model{Name: "causal", Build: func(b *graph.Builder) *graph.Node {
 				q, k, v := heads(b, 4, 4)
-				return b.Attention(q, k, v, nil)
+				return b.Attention(q, k, v, graph.Attention{Causal: true})
 			}},
 			Model{Name: "fewer queries", Build: func(b *graph.Builder) *graph.Node {
 				q, k, v := heads(b, 2, 5)
-				return b.Attention(q, k, v, nil)
+				return b.Attention(q, k, v, graph.Attention{Causal: true})
 			}},
 			Model{"segments", func(b *graph.Builder) *graph.Node {
 				q, k, v := heads(b, 4, 4)
-				return b.Attention(q, k, v, ids(b, "seg", 2, 4))
+				return b.Attention(q, k, v, graph.Attention{Causal: true, Segments: ids(b, "seg", 2, 4)})
 			}, map[string][]float64{"seg": {7, 7, 2, 2, 0, 1, 1, 1}}})
 	}
 	return append(cs,
-		Model{Name: "sees all", Build: apply(npu.Attention, npu.Attrs{"scale": 0.7}, []int{1, 4, 2, 3}, []int{1, 3, 1, 3}, []int{1, 3, 1, 3})},
+		Model{Name: "bidirectional", Build: func(b *graph.Builder) *graph.Node {
+			return b.Attention(param(b, "q", 1, 4, 2, 3), param(b, "k", 1, 3, 1, 3), param(b, "v", 1, 3, 1, 3), graph.Attention{})
+		}},
+		Model{Name: "own scale", Build: func(b *graph.Builder) *graph.Node {
+			x := param(b, "x", 1, 3, 1, 4)
+			return b.Attention(x, x, x, graph.Attention{Scale: 0.7})
+		}},
 		Model{Name: "of itself", Build: func(b *graph.Builder) *graph.Node {
 			x := param(b, "x", 1, 3, 2, 2)
-			return b.Attention(b.Rope(x, nil, graph.Rotary{}), x, x, nil)
+			return b.Attention(b.Rope(x, nil, graph.Rotary{}), x, x, graph.Attention{Causal: true})
 		}})
 }
 

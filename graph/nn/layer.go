@@ -21,7 +21,8 @@ func (f Func) Apply(b *graph.Builder, _ string, x *graph.Node) *graph.Node { ret
 // Layers without parameters.
 var (
 	Relu          = Func((*graph.Builder).Relu)
-	Gelu          = Func((*graph.Builder).Gelu)
+	Gelu          = Func((*graph.Builder).Gelu)     // exact, PyTorch's default
+	GeluTanh      = Func((*graph.Builder).GeluTanh) // PyTorch's approximate="tanh"
 	Silu          = Func((*graph.Builder).Silu)
 	Tanh          = Func((*graph.Builder).Tanh)
 	Sigmoid       = Func((*graph.Builder).Sigmoid)

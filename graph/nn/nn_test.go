@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -102,11 +103,69 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// TestTransformer: the layers of vision transformers, by the names of timm.
+func TestTransformer(t *testing.T) {
+	b := graph.New()
+	mask := graph.Attention{Segments: b.Input("segments", npu.I32, 2, 5)}
+	block := nn.Sequential{
+		nn.Residual{Body: nn.Sequential{nn.LayerNorm{Eps: 1e-6}, nn.MultiHeadAttention{Heads: 2, Init: graph.Gaussian(0.02), Mask: mask}}},
+		nn.LayerNorm{NoBias: true},
+		nn.LayerNorm{NoAffine: true},
+		nn.MultiHeadAttention{Heads: 3, NoBias: true, Drop: 0.1, Frozen: true},
+		nn.Gelu, nn.GeluTanh,
+	}
+	y := block.Apply(b, "net", b.Input("x", npu.F32, 2, 5, 6))
+	if d := b.Desc(y); b.Err() != nil || !d.Equal(npu.D(npu.F32, 2, 5, 6)) {
+		t.Fatalf("result %s, %v", d, b.Err())
+	}
+	want := []string{
+		"net.0.0.weight[6]", "net.0.0.bias[6]", "net.0.1.qkv.weight[18 6]", "net.0.1.qkv.bias[18]", "net.0.1.proj.weight[6 6]", "net.0.1.proj.bias[6]",
+		"net.1.weight[6]", "net.3.qkv.weight[18 6]", "net.3.proj.weight[6 6]", "net.3.proj.bias[6]",
+	}
+	if got := names(b); !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	for i, p := range b.Params() {
+		if p.NoDecay != !strings.HasSuffix(p.Name, "qkv.weight") && !strings.HasSuffix(p.Name, "proj.weight") || p.Frozen != (i > 6) {
+			t.Errorf("%+v", *p)
+		}
+	}
+	if p := b.Params(); p[0].Init != graph.Ones() || p[1].Init != graph.Zeros() || p[2].Init != graph.Gaussian(0.02) || p[4].Init != graph.Gaussian(0.02) {
+		t.Errorf("%+v %+v %+v", *p[0], *p[1], *p[2])
+	}
+	b.Loss(b.Sum(y))
+	g, err := b.Lower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var eps []float64
+	var masks, forms []string
+	for _, c := range g.Calls {
+		switch c.Kind {
+		case npu.LayerNorm:
+			eps = append(eps, c.Attrs.Float("eps", 0))
+		case npu.Attention:
+			masks = append(masks, fmt.Sprint(c.Attrs["causal"], c.Attrs["seg"]))
+		case npu.Gelu:
+			forms = append(forms, c.Attrs.Str("approximate"))
+		}
+	}
+	if !slices.Equal(eps, []float64{1e-6, 1e-5, 1e-5}) || !slices.Equal(masks, []string{"false true", "false false"}) ||
+		!slices.Equal(forms, []string{"none", "tanh"}) {
+		t.Errorf("eps %v, causal and segments %v, forms %v", eps, masks, forms)
+	}
+}
+
 // TestGradients checks whole stacks, batch norm and dropout in training included.
 func TestGradients(t *testing.T) {
 	for name, l := range map[string]nn.Layer{
 		"cnn": nn.Sequential{nn.Conv2D{Out: 2, Kernel: 3, Pad: 1, Bias: true}, nn.BatchNorm{}, nn.Gelu, nn.Residual{Body: nn.Conv2D{Out: 2, Kernel: 1}},
 			nn.GlobalAvgPool, nn.Linear{Out: 3}},
+		"transformer": nn.Sequential{
+			nn.Func(func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Reshape(x, 1, 3, 9) }), nn.Linear{Out: 4},
+			nn.Residual{Body: nn.Sequential{nn.LayerNorm{}, nn.MultiHeadAttention{Heads: 2, Mask: graph.Attention{Causal: true}}}},
+			nn.Residual{Body: nn.Sequential{nn.LayerNorm{}, nn.MLP{Hidden: []int{5}, Out: 4, Act: nn.Gelu}}}, nn.LayerNorm{NoBias: true}, nn.GeluTanh,
+		},
 		"mlp": nn.Sequential{nn.Flatten, nn.MLP{Hidden: []int{4, 4}, Out: 2, Act: nn.Tanh}, nn.Dropout(0.3), nn.Silu, nn.Sigmoid},
 	} {
 		b := graph.New()
@@ -172,6 +231,10 @@ func TestErrorsNameTheLayer(t *testing.T) {
 		})},
 		"net.1: \"net.1.weight\": shape [0 8]":   nn.Linear{Out: 0},
 		"net.1: embedding: ids is f32, want i32": nn.Embedding{Vocab: 3, Dim: 2},
+		"net.1: attention of a tensor of rank 4": nn.MultiHeadAttention{Heads: 2},
+		"net.1: 8 channels do not divide into 3 heads": nn.Named(func(b *graph.Builder, name string, x *graph.Node) *graph.Node {
+			return nn.MultiHeadAttention{Heads: 3}.Apply(b, name, b.Reshape(x, 2, -1, 8))
+		}),
 	} {
 		b := graph.New()
 		x := b.Input("x", npu.F32, 2, 4, 8, 8)

@@ -61,3 +61,32 @@ func (n RMSNorm) Apply(b *graph.Builder, name string, x *graph.Node) *graph.Node
 	})
 	return y
 }
+
+// LayerNorm is layer normalisation over the last axis (arXiv 1607.06450), with the parameters weight, which starts with ones, and bias, with zeros; neither
+// has weight decay.
+type LayerNorm struct {
+	Eps      float64 // added to the variance; 0 is 1e-5, PyTorch's default. Vision transformers have 1e-6
+	NoBias   bool    // only weight, PyTorch's bias=False
+	NoAffine bool    // no parameters, PyTorch's elementwise_affine=False
+	Frozen   bool
+}
+
+// Apply implements Layer.
+func (n LayerNorm) Apply(b *graph.Builder, name string, x *graph.Node) *graph.Node {
+	var y *graph.Node
+	b.In(name, func() {
+		d, eps, opts := npu.Shape{b.Dim(x, -1)}, n.Eps, append(frozen(n.Frozen), graph.NoDecay())
+		if eps == 0 {
+			eps = 1e-5
+		}
+		var weight, bias *graph.Node
+		if !n.NoAffine {
+			weight = b.Param("weight", d, graph.Ones(), opts...)
+		}
+		if !n.NoAffine && !n.NoBias {
+			bias = b.Param("bias", d, graph.Zeros(), opts...)
+		}
+		y = b.LayerNorm(x, weight, bias, eps)
+	})
+	return y
+}

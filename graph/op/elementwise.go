@@ -1,7 +1,6 @@
 package op
 
 import (
-	"math"
 	"slices"
 
 	"github.com/gotrain/gotrain/npu"
@@ -55,22 +54,9 @@ func gradUnary(t Tape, c Call) ([]Ref, error) {
 	case "silu": // s + y(1-s)
 		s := r.unary("sigmoid", x)
 		return r.done(r.mul(dy, r.add(s, r.mul(y, r.affine(s, -1, 1)))))
-	case "gelu":
-		return r.done(r.mul(dy, r.geluSlope(x)))
 	default: // affine; sign is cut off by DiffWRT
 		return r.done(r.affine(dy, c.Attrs.Float("alpha", 1), 0))
 	}
-}
-
-// geluSlope is the derivative of gelu's tanh form (arXiv 1606.08415): with u = k(x + ax³), t = tanh u,
-// (1+t)/2 + x/2·(1-t²)·k(1 + 3ax²).
-func (r *rule) geluSlope(x Ref) Ref {
-	k, a := math.Sqrt(2/math.Pi), 0.044715
-	xx := r.unary("square", x)
-	t := r.unary("tanh", r.mul(x, r.affine(xx, k*a, k)))
-	du := r.affine(xx, 3*k*a, k)
-	half := r.affine(r.mul(x, r.mul(r.affine(r.unary("square", t), -1, 1), du)), 0.5, 0)
-	return r.add(r.affine(t, 0.5, 0.5), half)
 }
 
 // gradBinary: of equal operands max and min give the whole gradient to the first.

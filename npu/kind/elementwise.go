@@ -30,7 +30,7 @@ func init() {
 }
 
 var (
-	unaryFns  = []string{"abs", "affine", "exp", "gelu", "log", "neg", "recip", "rsqrt", "sigmoid", "sign", "silu", "sqrt", "square", "tanh"}
+	unaryFns  = []string{"abs", "affine", "exp", "log", "neg", "recip", "rsqrt", "sigmoid", "sign", "silu", "sqrt", "square", "tanh"}
 	reduceFns = []string{"max", "mean", "sum"}
 	binaryFns = []string{"add", "div", "eq", "ge", "gt", "max", "min", "mul", "sub"}
 )

@@ -26,6 +26,16 @@ var languageShapes = []shapeCase{
 	{npu.RMSNorm, nil, []npu.Desc{bf16(2, 3, 4), f32(4)}, []npu.Desc{bf16(2, 3, 4), f32(2, 3)}},
 	{npu.RMSNorm, npu.Attrs{"add": true, "eps": 1e-6}, []npu.Desc{f32(4), f32(4), f32(4)}, []npu.Desc{f32(4), f32(), f32(4)}},
 	{npu.RMSNormBwd, npu.Attrs{"add": true}, []npu.Desc{bf16(2, 4), bf16(2, 4), f32(4), f32(2), bf16(2, 4)}, []npu.Desc{bf16(2, 4), f32(4)}},
+	{npu.LayerNorm, nil, []npu.Desc{bf16(2, 3, 4), f32(4), f32(4)}, []npu.Desc{bf16(2, 3, 4), f32(2, 3), f32(2, 3)}},
+	{npu.LayerNorm, npu.Attrs{"add": true, "eps": 1e-6}, []npu.Desc{f32(4), f32(4), f32(4), f32(4)}, []npu.Desc{f32(4), f32(), f32(), f32(4)}},
+	{
+		npu.LayerNormBwd,
+		npu.Attrs{"add": true},
+		[]npu.Desc{bf16(2, 4), bf16(2, 4), f32(4), f32(2), f32(2), bf16(2, 4)},
+		[]npu.Desc{bf16(2, 4), f32(4), f32(4)},
+	},
+	{npu.Gelu, npu.Attrs{"approximate": "tanh"}, []npu.Desc{bf16(2, 3)}, []npu.Desc{bf16(2, 3)}},
+	{npu.GeluBwd, nil, []npu.Desc{f32(2, 3), f32(2, 3)}, []npu.Desc{f32(2, 3)}},
 	{npu.Rope, half, []npu.Desc{bf16(2, 3, 4, 6)}, []npu.Desc{bf16(2, 3, 4, 6)}},
 	{npu.Rope, placed, []npu.Desc{f32(2, 3, 4, 6), i32(2, 3)}, []npu.Desc{f32(2, 3, 4, 6)}},
 	{npu.Attention, scaled, []npu.Desc{bf16(2, 3, 4, 6), bf16(2, 2, 2, 6), bf16(2, 2, 2, 6)}, []npu.Desc{bf16(2, 3, 4, 6), f32(2, 4, 3)}},
@@ -62,6 +72,16 @@ var languageMistakes = []badCase{
 	{npu.RMSNorm, npu.Attrs{"add": true}, []npu.Desc{f32(2, 4), f32(4), f32(4)}, "res is"},
 	{npu.RMSNormBwd, nil, []npu.Desc{f32(2, 4), f32(2, 4), f32(4), f32(4)}, "rstd is f32[4]"},
 	{npu.RMSNormBwd, nil, []npu.Desc{f32(2, 3), f32(2, 4), f32(4), f32(2)}, "dy is"},
+	{npu.LayerNorm, nil, []npu.Desc{f32(2, 4), f32(2), f32(2)}, "w is f32[2]"},
+	{npu.LayerNorm, nil, []npu.Desc{f32(2, 4), f32(4), f32(2)}, "b is f32[2]"},
+	{npu.LayerNorm, nil, []npu.Desc{f32(), f32(), f32()}, "x is a scalar"},
+	{npu.LayerNorm, npu.Attrs{"eps": 2.0}, []npu.Desc{f32(2, 4), f32(4), f32(4)}, "eps is 2"},
+	{npu.LayerNorm, npu.Attrs{"add": true}, []npu.Desc{f32(2, 4), f32(4), f32(4), f32(4)}, "res is"},
+	{npu.LayerNormBwd, nil, []npu.Desc{f32(2, 4), f32(2, 4), f32(4), f32(4), f32(2)}, "mean is f32[4]"},
+	{npu.LayerNormBwd, nil, []npu.Desc{f32(2, 4), f32(2, 4), f32(4), f32(2), f32(4)}, "rstd is f32[4]"},
+	{npu.LayerNormBwd, nil, []npu.Desc{f32(2, 3), f32(2, 4), f32(4), f32(2), f32(2)}, "dy is"},
+	{npu.Gelu, npu.Attrs{"approximate": "erf"}, []npu.Desc{f32(2)}, `approximate is "erf", want none or tanh`},
+	{npu.GeluBwd, nil, []npu.Desc{f32(2), f32(3)}, "x is f32[3]"},
 	{npu.Rope, half, []npu.Desc{f32(2, 3, 4)}, "x has rank 3"},
 	{npu.Rope, half, []npu.Desc{f32(1, 1, 1, 5)}, "heads of odd width"},
 	{npu.Rope, npu.Attrs{"theta": 1e4, "pairs": "quarter"}, []npu.Desc{f32(1, 1, 1, 2)}, `pairs is "quarter"`},
@@ -113,7 +133,8 @@ func TestLanguageRows(t *testing.T) {
 	for _, c := range languageMistakes {
 		bad[c.kind] = true
 	}
-	for _, k := range []string{npu.Embedding, npu.EmbeddingBwd, npu.RMSNorm, npu.RMSNormBwd, npu.Rope, npu.Attention, npu.AttentionBwd,
+	for _, k := range []string{npu.Embedding, npu.EmbeddingBwd, npu.RMSNorm, npu.RMSNormBwd,
+		npu.LayerNorm, npu.LayerNormBwd, npu.Gelu, npu.GeluBwd, npu.Rope, npu.Attention, npu.AttentionBwd,
 		npu.AttentionCached, npu.CacheWrite,
 		npu.SwiGLU, npu.SwiGLUBwd, npu.LinearCrossEntropy, npu.LinearCrossEntropyBwd, npu.LinearCrossEntropyGrad} {
 		if !good[k] || !bad[k] {

@@ -48,7 +48,7 @@ var unaryFns = []struct {
 	of values
 }{
 	{"neg", normal}, {"exp", normal}, {"log", positive}, {"sqrt", positive}, {"rsqrt", positive}, {"square", normal}, {"abs", normal},
-	{"recip", positive}, {"tanh", scaled(2)}, {"sigmoid", scaled(4)}, {"silu", scaled(4)}, {"gelu", scaled(2)}, {"sign", halves}, {"affine", normal},
+	{"recip", positive}, {"tanh", scaled(2)}, {"sigmoid", scaled(4)}, {"silu", scaled(4)}, {"sign", halves}, {"affine", normal},
 }
 
 func unaryCases(s *suite) {
@@ -67,6 +67,31 @@ func unaryCases(s *suite) {
 				place = [][2]int{{0, 0}}
 			}
 			b.call(npu.Unary, a, []int{b.in(d, u.of)}, []int{b.out(d, 1)}, place...)
+			b.end()
+		}
+	}
+}
+
+// geluCases serves both kinds.
+func geluCases(s *suite) {
+	for i, d := range s.shapes() {
+		for j, form := range []string{"none", "tanh"} {
+			a := npu.Attrs{"approximate": form}
+			b := s.begin(form + " " + d.Shape.String())
+			x := b.in(d, scaled(2))
+			if s.kind == npu.Gelu {
+				b.call(npu.Gelu, a, []int{x}, []int{b.out(d, 1)}, [][][2]int{nil, {{0, 0}}}[(i+j)%2]...)
+				b.end()
+				continue
+			}
+			y := -1
+			if s.t == npu.F64 {
+				y = b.out(d, 1)
+				b.call(npu.Gelu, a, []int{x}, []int{y})
+			}
+			dy, dx := b.in(d, normal), b.out(d, 1)
+			b.call(s.kind, a, []int{dy, x}, []int{dx}, [][][2]int{nil, {{0, 0}}, {{0, 1}}}[(i+j)%3]...)
+			b.c.Grads = []Grad{{dx, x, y, dy}}
 			b.end()
 		}
 	}

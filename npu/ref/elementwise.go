@@ -43,9 +43,6 @@ var unaryFns = map[string]func(x, alpha, beta float64) float64{
 	"tanh":    func(x, _, _ float64) float64 { return math.Tanh(x) },
 	"sigmoid": func(x, _, _ float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	"silu":    func(x, _, _ float64) float64 { return x / (1 + math.Exp(-x)) },
-	"gelu": func(x, _, _ float64) float64 {
-		return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
-	},
 	"sign": func(x, _, _ float64) float64 {
 		switch {
 		case x > 0:

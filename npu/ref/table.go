@@ -18,7 +18,7 @@ func init() {
 	for _, family := range []map[string]body{
 		convKinds, matmulKinds, batchNormKinds, elementKinds, reduceKinds, poolKinds, softmaxKinds,
 		crossEntropyKinds, dropoutKinds, moveKinds, flatKinds,
-		embeddingKinds, rmsNormKinds, ropeKinds, attentionKinds, cacheKinds, swiGLUKinds, linearCEKinds,
+		embeddingKinds, rmsNormKinds, layerNormKinds, geluKinds, ropeKinds, attentionKinds, cacheKinds, swiGLUKinds, linearCEKinds,
 	} {
 		maps.Copy(bodies, family)
 	}

@@ -64,7 +64,7 @@ func (c Config) start(b *graph.Builder, w Weights) *model {
 // network is everything but the last linear layer, whose weight it returns too.
 func (m *model) network(in Batch) (x, head *graph.Node) {
 	m.attend = func(_ int, q, k, v *graph.Node) *graph.Node {
-		return m.b.Attention(m.b.Rope(q, nil, m.rotary), m.b.Rope(k, nil, m.rotary), v, in.Segments)
+		return m.b.Attention(m.b.Rope(q, nil, m.rotary), m.b.Rope(k, nil, m.rotary), v, graph.Attention{Causal: true, Segments: in.Segments})
 	}
 	return m.body(in.Tokens)
 }

@@ -225,6 +225,8 @@ const char *const gt_op_names[GT_OP_COUNT] = {
     "CrossEntropyLossGrad",
     "Embedding",
     "EmbeddingDenseBackward",
+    "LayerNorm",
+    "LayerNormBackward",
     "RmsNorm",
     "RmsNormGrad",
     "AddRmsNorm",
@@ -1007,18 +1009,18 @@ int32_t gt_phase1(const gt_cann *l, int32_t op, const gt_arg *a, uint64_t *works
     case 54: // Sign
     case 55: // Sin
     case 56: // Cos
-    case 102: // InplaceCopy
-    case 103: // InplaceFillScalar
-    case 104: // InplaceFillTensor
-    case 142: // IsFinite
-    case 143: // LogicalNot
-    case 160: // ForeachSqrt
-    case 163: // ForeachCopy
+    case 104: // InplaceCopy
+    case 105: // InplaceFillScalar
+    case 106: // InplaceFillTensor
+    case 144: // IsFinite
+    case 145: // LogicalNot
+    case 162: // ForeachSqrt
+    case 165: // ForeachCopy
         return ((int32_t (*)(void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, workspace, executor);
     case 9: // InplaceRelu
-    case 105: // InplaceZero
-    case 106: // InplaceOne
-    case 162: // ForeachZeroInplace
+    case 107: // InplaceZero
+    case 108: // InplaceOne
+    case 164: // ForeachZeroInplace
         return ((int32_t (*)(void *, uint64_t *, void **))f)(a[0].p, workspace, executor);
     case 10: // ThresholdBackward
     case 25: // Add
@@ -1030,11 +1032,11 @@ int32_t gt_phase1(const gt_cann *l, int32_t op, const gt_arg *a, uint64_t *works
     case 61: // InplaceAddcdiv
     case 62: // Lerps
     case 66: // Clamp
-    case 113: // ConstantPadNd
-    case 114: // Arange
-    case 126: // SWhere
-    case 155: // ForeachAddListV2
-    case 159: // ForeachLerpScalar
+    case 115: // ConstantPadNd
+    case 116: // Arange
+    case 128: // SWhere
+    case 157: // ForeachAddListV2
+    case 161: // ForeachLerpScalar
         return ((int32_t (*)(void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, workspace, executor);
     case 11: // MaxPool2dWithIndices
     case 13: // MaxPool2dWithMask
@@ -1066,29 +1068,29 @@ int32_t gt_phase1(const gt_cann *l, int32_t op, const gt_arg *a, uint64_t *works
     case 65: // Minimum
     case 67: // ClampMin
     case 85: // Embedding
-    case 107: // Permute
-    case 108: // Expand
-    case 118: // Index
-    case 124: // ScatterNdUpdate
-    case 127: // InplaceMaskedFillScalar
-    case 130: // EqScalar
-    case 131: // EqTensor
-    case 132: // NeScalar
-    case 133: // NeTensor
-    case 134: // GtTensor
-    case 135: // GtScalar
-    case 136: // GeTensor
-    case 137: // GeScalar
-    case 138: // LtTensor
-    case 139: // LtScalar
-    case 140: // LeTensor
-    case 141: // LeScalar
-    case 144: // LogicalAnd
-    case 145: // LogicalOr
-    case 153: // BitwiseXorTensor
-    case 156: // ForeachMulScalarV2
-    case 161: // ForeachNorm
-    case 166: // ForeachNonFiniteCheckAndUnscale
+    case 109: // Permute
+    case 110: // Expand
+    case 120: // Index
+    case 126: // ScatterNdUpdate
+    case 129: // InplaceMaskedFillScalar
+    case 132: // EqScalar
+    case 133: // EqTensor
+    case 134: // NeScalar
+    case 135: // NeTensor
+    case 136: // GtTensor
+    case 137: // GtScalar
+    case 138: // GeTensor
+    case 139: // GeScalar
+    case 140: // LtTensor
+    case 141: // LtScalar
+    case 142: // LeTensor
+    case 143: // LeScalar
+    case 146: // LogicalAnd
+    case 147: // LogicalOr
+    case 155: // BitwiseXorTensor
+    case 158: // ForeachMulScalarV2
+    case 163: // ForeachNorm
+    case 168: // ForeachNonFiniteCheckAndUnscale
         return ((int32_t (*)(void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, workspace, executor);
     case 19: // Mm
     case 20: // Matmul
@@ -1104,16 +1106,16 @@ int32_t gt_phase1(const gt_cann *l, int32_t op, const gt_arg *a, uint64_t *works
     case 52: // GeluV2
     case 77: // Softmax
     case 79: // LogSoftmax
-    case 90: // SwiGlu
-    case 109: // Cat
-    case 110: // Stack
-    case 128: // Triu
-    case 129: // Tril
+    case 92: // SwiGlu
+    case 111: // Cat
+    case 112: // Stack
+    case 130: // Triu
+    case 131: // Tril
         return ((int32_t (*)(void *, int64_t, void *, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].p, workspace, executor);
     case 58: // Addcmul
     case 60: // Addcdiv
-    case 157: // ForeachAddcmulScalarV2
-    case 158: // ForeachAddcdivScalarV2
+    case 159: // ForeachAddcmulScalarV2
+    case 160: // ForeachAddcdivScalarV2
         return ((int32_t (*)(void *, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].p, workspace, executor);
     case 68: // ReduceSum
     case 69: // Mean
@@ -1121,8 +1123,8 @@ int32_t gt_phase1(const gt_cann *l, int32_t op, const gt_arg *a, uint64_t *works
             executor);
     case 70: // Amax
     case 76: // LogSumExp
-    case 146: // All
-    case 147: // Any
+    case 148: // All
+    case 149: // Any
         return ((int32_t (*)(void *, void *, _Bool, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].i != 0, a[3].p, workspace, executor);
     case 71: // MaxDim
         return ((int32_t (*)(void *, int64_t, _Bool, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].i != 0, a[3].p, a[4].p, workspace,
@@ -1139,7 +1141,7 @@ int32_t gt_phase1(const gt_cann *l, int32_t op, const gt_arg *a, uint64_t *works
         return ((int32_t (*)(void *, int64_t, int, void *, uint64_t *, void **))f)(a[0].p, a[1].i, (int)a[2].i, a[3].p, workspace, executor);
     case 78: // SoftmaxBackward
     case 80: // LogSoftmaxBackward
-    case 91: // SwiGluGrad
+    case 93: // SwiGluGrad
         return ((int32_t (*)(void *, void *, int64_t, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].i, a[3].p, workspace, executor);
     case 81: // NLLLoss
         return ((int32_t (*)(void *, void *, void *, int64_t, int64_t, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].i, a[4].i,
@@ -1156,102 +1158,108 @@ int32_t gt_phase1(const gt_cann *l, int32_t op, const gt_arg *a, uint64_t *works
     case 86: // EmbeddingDenseBackward
         return ((int32_t (*)(void *, void *, uint64_t, uint64_t, _Bool, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].u, a[3].u, a[4].i != 0,
             a[5].p, workspace, executor);
-    case 87: // RmsNorm
+    case 87: // LayerNorm
+        return ((int32_t (*)(void *, void *, void *, void *, double, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p,
+            a[4].f, a[5].p, a[6].p, a[7].p, workspace, executor);
+    case 88: // LayerNormBackward
+        return ((int32_t (*)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p,
+            a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p, a[9].p, a[10].p, workspace, executor);
+    case 89: // RmsNorm
         return ((int32_t (*)(void *, void *, double, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].f, a[3].p, a[4].p, workspace, executor);
-    case 88: // RmsNormGrad
-    case 111: // SliceV2
+    case 90: // RmsNormGrad
+    case 113: // SliceV2
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p,
             workspace, executor);
-    case 89: // AddRmsNorm
+    case 91: // AddRmsNorm
         return ((int32_t (*)(void *, void *, void *, double, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].f, a[4].p,
             a[5].p, a[6].p, workspace, executor);
-    case 92: // ApplyRotaryPosEmb
+    case 94: // ApplyRotaryPosEmb
         return ((int32_t (*)(void *, void *, void *, void *, int64_t, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].i, workspace, executor);
-    case 93: // FlashAttentionScore
+    case 95: // FlashAttentionScore
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, void *, void *, double, double, int64_t, int64_t, int64_t, void *, int64_t,
             int64_t, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p, a[8].f,
             a[9].f, a[10].i, a[11].i, a[12].i, a[13].p, a[14].i, a[15].i, a[16].p, a[17].p, a[18].p, a[19].p, workspace, executor);
-    case 94: // FlashAttentionScoreGrad
+    case 96: // FlashAttentionScoreGrad
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, double, double,
             int64_t, int64_t, int64_t, void *, int64_t, int64_t, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p,
             a[4].p, a[5].p, a[6].p, a[7].p, a[8].p, a[9].p, a[10].p, a[11].p, a[12].p, a[13].f, a[14].f, a[15].i, a[16].i, a[17].i, a[18].p, a[19].i,
             a[20].i, a[21].p, a[22].p, a[23].p, a[24].p, workspace, executor);
-    case 95: // FlashAttentionVarLenScore
+    case 97: // FlashAttentionVarLenScore
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, double, double, int64_t, int64_t, int64_t,
             void *, int64_t, int64_t, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p,
             a[7].p, a[8].p, a[9].p, a[10].f, a[11].f, a[12].i, a[13].i, a[14].i, a[15].p, a[16].i, a[17].i, a[18].p, a[19].p, a[20].p, a[21].p, workspace,
             executor);
-    case 96: // FlashAttentionUnpaddingScoreGrad
+    case 98: // FlashAttentionUnpaddingScoreGrad
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
             double, double, int64_t, int64_t, int64_t, void *, int64_t, int64_t, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p,
             a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p, a[9].p, a[10].p, a[11].p, a[12].p, a[13].p, a[14].p, a[15].f, a[16].f, a[17].i,
             a[18].i, a[19].i, a[20].p, a[21].i, a[22].i, a[23].p, a[24].p, a[25].p, a[26].p, workspace, executor);
-    case 97: // IncreFlashAttentionV4
+    case 99: // IncreFlashAttentionV4
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
             int64_t, double, void *, int64_t, int64_t, int64_t, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p,
             a[7].p, a[8].p, a[9].p, a[10].p, a[11].p, a[12].p, a[13].p, a[14].p, a[15].i, a[16].f, a[17].p, a[18].i, a[19].i, a[20].i, a[21].p, workspace,
             executor);
-    case 98: // FusedInferAttentionScoreV2
+    case 100: // FusedInferAttentionScoreV2
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
             void *, void *, void *, void *, void *, void *, void *, void *, void *, int64_t, double, int64_t, int64_t, void *, int64_t, int64_t, int64_t,
             int64_t, int64_t, _Bool, int64_t, int64_t, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p,
             a[7].p, a[8].p, a[9].p, a[10].p, a[11].p, a[12].p, a[13].p, a[14].p, a[15].p, a[16].p, a[17].p, a[18].p, a[19].p, a[20].p, a[21].p, a[22].p,
             a[23].p, a[24].i, a[25].f, a[26].i, a[27].i, a[28].p, a[29].i, a[30].i, a[31].i, a[32].i, a[33].i, a[34].i != 0, a[35].i, a[36].i, a[37].p,
             a[38].p, workspace, executor);
-    case 99: // ScaledMaskedSoftmax
+    case 101: // ScaledMaskedSoftmax
         return ((int32_t (*)(void *, void *, double, _Bool, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].f, a[3].i != 0, a[4].p, workspace,
             executor);
-    case 100: // ScaledMaskedSoftmaxBackward
+    case 102: // ScaledMaskedSoftmaxBackward
         return ((int32_t (*)(void *, void *, void *, double, _Bool, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].f, a[4].i != 0, a[5].p,
             workspace, executor);
-    case 101: // Cast
+    case 103: // Cast
         return ((int32_t (*)(void *, int, void *, uint64_t *, void **))f)(a[0].p, (int)a[1].i, a[2].p, workspace, executor);
-    case 112: // Slice
+    case 114: // Slice
         return ((int32_t (*)(void *, int64_t, int64_t, int64_t, int64_t, void *, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].i, a[3].i, a[4].i, a[5].p,
             workspace, executor);
-    case 115: // IndexSelect
-    case 116: // Gather
-    case 117: // GatherV2
+    case 117: // IndexSelect
+    case 118: // Gather
+    case 119: // GatherV2
         return ((int32_t (*)(void *, int64_t, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].p, a[3].p, workspace, executor);
-    case 119: // IndexPutImpl
+    case 121: // IndexPutImpl
         return ((int32_t (*)(void *, void *, void *, _Bool, _Bool, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].i != 0, a[4].i != 0, workspace,
             executor);
-    case 120: // IndexAdd
+    case 122: // IndexAdd
         return ((int32_t (*)(void *, int64_t, void *, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].p, a[3].p, a[4].p, a[5].p,
             workspace, executor);
-    case 121: // ScatterAdd
+    case 123: // ScatterAdd
         return ((int32_t (*)(void *, int64_t, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].p, a[3].p, a[4].p, workspace, executor);
-    case 122: // InplaceScatter
+    case 124: // InplaceScatter
         return ((int32_t (*)(void *, int64_t, void *, void *, int64_t, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].p, a[3].p, a[4].i, workspace, executor);
-    case 123: // InplaceScatterUpdate
+    case 125: // InplaceScatterUpdate
         return ((int32_t (*)(void *, void *, void *, int64_t, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].i, workspace, executor);
-    case 125: // OneHot
+    case 127: // OneHot
         return ((int32_t (*)(void *, int, void *, void *, int64_t, void *, uint64_t *, void **))f)(a[0].p, (int)a[1].i, a[2].p, a[3].p, a[4].i, a[5].p,
             workspace, executor);
-    case 148: // Topk
+    case 150: // Topk
         return ((int32_t (*)(void *, int64_t, int64_t, _Bool, _Bool, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].i, a[2].i, a[3].i != 0,
             a[4].i != 0, a[5].p, a[6].p, workspace, executor);
-    case 149: // DropoutGenMaskV2
+    case 151: // DropoutGenMaskV2
         return ((int32_t (*)(void *, double, int64_t, int64_t, int, void *, uint64_t *, void **))f)(a[0].p, a[1].f, a[2].i, a[3].i, (int)a[4].i, a[5].p,
             workspace, executor);
-    case 150: // DropoutDoMask
+    case 152: // DropoutDoMask
         return ((int32_t (*)(void *, void *, double, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].f, a[3].p, workspace, executor);
-    case 151: // InplaceUniform
+    case 153: // InplaceUniform
         return ((int32_t (*)(void *, double, double, uint64_t, uint64_t, uint64_t *, void **))f)(a[0].p, a[1].f, a[2].f, a[3].u, a[4].u, workspace,
             executor);
-    case 152: // InplaceNormal
+    case 154: // InplaceNormal
         return ((int32_t (*)(void *, float, float, int64_t, int64_t, uint64_t *, void **))f)(a[0].p, (float)a[1].f, (float)a[2].f, a[3].i, a[4].i,
             workspace, executor);
-    case 154: // ApplyAdamWV2
+    case 156: // ApplyAdamWV2
         return ((int32_t (*)(void *, void *, void *, void *, void *, void *, float, float, float, float, float, _Bool, _Bool, uint64_t *,
             void **))f)(a[0].p, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, (float)a[6].f, (float)a[7].f, (float)a[8].f, (float)a[9].f, (float)a[10].f,
             a[11].i != 0, a[12].i != 0, workspace, executor);
-    case 164: // RotaryPositionEmbedding
+    case 166: // RotaryPositionEmbedding
         return ((int32_t (*)(void *, void *, void *, int64_t, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].i, a[4].p, workspace, executor);
-    case 165: // RotaryPositionEmbeddingGrad
+    case 167: // RotaryPositionEmbeddingGrad
         return ((int32_t (*)(void *, void *, void *, void *, int64_t, void *, void *, void *, uint64_t *, void **))f)(a[0].p, a[1].p, a[2].p, a[3].p,
             a[4].i, a[5].p, a[6].p, a[7].p, workspace, executor);
-    case 167: // DropoutGenMaskV2Tensor
+    case 169: // DropoutGenMaskV2Tensor
         return ((int32_t (*)(void *, double, void *, void *, int64_t, int, void *, uint64_t *, void **))f)(a[0].p, a[1].f, a[2].p, a[3].p, a[4].i,
             (int)a[5].i, a[6].p, workspace, executor);
     }

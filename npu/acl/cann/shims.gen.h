@@ -20,7 +20,7 @@ typedef union { void *p; int64_t i; uint64_t u; double f; } gt_arg;
 enum { GT_RT_FIRST = 0, GT_RT_COUNT = 71 };
 enum { GT_BASE_FIRST = 71, GT_BASE_COUNT = 25 };
 enum { GT_HCCL_FIRST = 96, GT_HCCL_COUNT = 34 };
-enum { GT_FN_COUNT = 130, GT_OP_COUNT = 168 };
+enum { GT_FN_COUNT = 130, GT_OP_COUNT = 170 };
 
 extern const char *const gt_fn_names[GT_FN_COUNT];
 extern const char *const gt_op_names[GT_OP_COUNT];

@@ -9,10 +9,10 @@ var elementRules = map[string]rule{
 	npu.Binary:  {lower: lowerBinary, has: func(a npu.Attrs, _ Caps) bool { return binaryOps[a.Str("fn")] != "" }},
 }
 
-// unaryOps are the operators with arguments (self, out). CANN's Gelu is the tanh form.
+// unaryOps are the operators with arguments (self, out).
 var unaryOps = map[string]string{
 	"neg": "Neg", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "rsqrt": "Rsqrt", "abs": "Abs", "recip": "Reciprocal", "tanh": "Tanh",
-	"sigmoid": "Sigmoid", "silu": "Silu", "gelu": "Gelu", "sign": "Sign",
+	"sigmoid": "Sigmoid", "silu": "Silu", "sign": "Sign",
 }
 
 func hasUnary(a npu.Attrs, _ Caps) bool {

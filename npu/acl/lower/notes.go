@@ -38,6 +38,7 @@ var notes = map[string]string{
 	npu.EmbeddingBwd:           "Sums in f32, in the operator's order; deterministic where determinism is on.",
 	npu.RMSNorm:                "AddRmsNorm cannot be used: it wants weights of the type of activations, and they are f32.",
 	npu.RMSNormBwd:             "dx is rounded before the residual's gradient is added.",
+	npu.LayerNormBwd:           "As rmsnorm_bwd.",
 	npu.Rope: "In f32: the operator wants sines and cosines in the type of x. Without the operator, or for heads that it does not take, composed. Positions " +
 		"that are data (generation) are limited to 0…2²⁰-1.",
 	npu.Attention: "At most 256 heads of at most 768. lse is kept as maximum and sum, 8 times each, as the gradient operator wants them. Segments need a " +

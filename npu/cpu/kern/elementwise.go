@@ -42,7 +42,7 @@ func flatAct(kernel string, op npu.Op) *Call {
 
 var unaryCodes = map[string]int{
 	"neg": C.FN_NEG, "exp": C.FN_EXP, "log": C.FN_LOG, "sqrt": C.FN_SQRT, "rsqrt": C.FN_RSQRT, "square": C.FN_SQUARE, "abs": C.FN_ABS, "recip": C.FN_RECIP,
-	"tanh": C.FN_TANH, "sigmoid": C.FN_SIGMOID, "silu": C.FN_SILU, "gelu": C.FN_GELU, "sign": C.FN_SIGN, "affine": C.FN_AFFINE,
+	"tanh": C.FN_TANH, "sigmoid": C.FN_SIGMOID, "silu": C.FN_SILU, "sign": C.FN_SIGN, "affine": C.FN_AFFINE,
 }
 
 var binaryCodes = map[string]int{

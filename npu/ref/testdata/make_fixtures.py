@@ -6,8 +6,8 @@
 
 PyTorch computes in float64 from float32 inputs; results are rounded once, to float32. Inputs of ops that may run in bfloat16 are chosen
 on the bfloat16 grid, so that the same numbers test a bfloat16 kernel. Where PyTorch has no such op (dropout with our counter-based mask,
-topk counting, LARS, sums of squares) the formula of kinds.go is written out in numpy. The cases of language models are in language.py. README.md
-beside this file describes the format.
+topk counting, LARS, sums of squares) the formula of kinds.go is written out in numpy. The cases of language models are in language.py, those of
+vision transformers in transformer.py. README.md beside this file describes the format.
 """
 import json, os, struct, sys
 
@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 
 import language
+import transformer
 
 torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
@@ -240,17 +241,25 @@ BINARY = {
 }
 
 
+def unary(fn, what, x):
+    """A function of the kind unary; gelu is a kind by itself."""
+    if fn == "gelu":
+        case("gelu/small" + what, "gelu", {"approximate": "tanh"}, UNARY[fn], {"x": x})
+    else:
+        case("unary/" + fn + what, "unary", {"fn": fn}, UNARY[fn], {"x": x})
+
+
 def all_elementwise():
     _, y, dy, d = case("relu/plain", "relu", {}, F.relu, {"x": rand(3, 5, 4)})
     raw("relu/plain/bwd", "relu_bwd", {}, [("relu/plain/dy", dy["y"]), ("relu/plain/y", y["y"])], [("relu/plain/dx", d["x"])])
-    for fn, f in UNARY.items():
+    for fn in UNARY:
         x = positive(3, 7) if fn in ("log", "sqrt", "rsqrt") else rand(3, 7, scale=2.0)
         x = np.where(x == 0, np.float32(1), x)
-        case("unary/" + fn, "unary", {"fn": fn}, f, {"x": x})
+        unary(fn, "", x)
     case("unary/affine", "unary", {"fn": "affine", "alpha": -1.5, "beta": 0.25}, lambda x: -1.5 * x + 0.25, {"x": rand(3, 7)})
     wide = np.array([-100, -30, -5, -0.5, 0, 0.5, 5, 30, 80], np.float32)  # saturation without overflow
     for fn in ("tanh", "sigmoid", "silu", "gelu"):
-        case(f"unary/{fn}_wide", "unary", {"fn": fn}, UNARY[fn], {"x": wide})
+        unary(fn, "_wide", wide)
 
     def binary(name, fn, a, b, relu=False):
         comparing = fn in ("gt", "ge", "eq")
@@ -514,4 +523,5 @@ if __name__ == "__main__":
     for part in (all_convs, all_matmuls, all_norms, all_elementwise, all_pools, all_losses, all_moves, all_flat):
         part()
     language.add(sys.modules[__name__])
+    transformer.add(sys.modules[__name__])
     write(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)))
