@@ -33,7 +33,11 @@ type loader struct {
 }
 
 // loads are the values of -load.
-var loads = []string{"photographs", "flowers", "tokens"}
+var loads = []string{"photographs", "flowers", "augmented", "tokens"}
+
+// augmentation is everything that gotrain can do to a picture, with torchvision's operations and ranges. The peers' program does the same.
+var augmentation = []string{"data.policy=randaugment", "data.randaugment_space=torchvision", "data.randaugment_probability=1", "data.randaugment_std=0",
+	"data.randaugment_magnitude=3", "data.color_jitter=[0.4,0.4,0.4,0.1]", "data.erasing_probability=0.25", "data.mixup=0.2", "data.cutmix=1"}
 
 // loading is one thing that contestants load.
 type loading struct {
@@ -74,10 +78,10 @@ func (h *harness) data() error {
 			return append(append([]string{bin, "bench", "data"}, args...), "--no-step", "--json", "--workers", "1", "--seconds", h.loadSeconds())
 		}}
 	}
-	peers := func(root string, names ...string) (out []loader) {
+	peersWith := func(more []string, root string, names ...string) (out []loader) {
 		for _, n := range names {
 			l := loader{name: n, argv: func(string) []string {
-				return []string{python(), h.peer("loaders.py"), "--loader", n, "--root", root, "--seconds", h.loadSeconds()}
+				return append([]string{python(), h.peer("loaders.py"), "--loader", n, "--root", root, "--seconds", h.loadSeconds()}, more...)
 			}}
 			out = append(out, l)
 			if simd := os.Getenv("BENCH_PILLOW_SIMD"); n == "pillow" && simd != "" {
@@ -87,13 +91,20 @@ func (h *harness) data() error {
 		}
 		return out
 	}
+	peers := func(root string, names ...string) []loader { return peersWith(nil, root, names...) }
 	pictures := []string{"pillow", "torchvision", "albumentations", "dali"}
+	everything := []string{"resnet50"}
+	for _, set := range augmentation {
+		everything = append(everything, "--set", set)
+	}
 	flowers := filepath.Join(h.o.bench, "..", "recipes", "data", "flowers")
 	for _, l := range []loading{
 		{"photographs", "photographs of 500 x 375 to 224 x 224", "pictures/s", big, append([]loader{
 			ours("resnet50", "--set", "data.root="+big)}, peers(filepath.Join(big, "train"), pictures...)...)},
 		{"flowers", "the bundled flowers (240 x 180) to 224 x 224", "pictures/s", flowers, append([]loader{
 			ours("resnet50")}, peers(small, pictures...)...)},
+		{"augmented", "the bundled flowers to 224 x 224 with every augmentation", "pictures/s", flowers, append([]loader{
+			ours(everything...)}, peersWith([]string{"--augment"}, small, "pillow", "torchvision")...)},
 		{"tokens", "windows of 256 tokens", "tokens/s", tokens, append([]loader{
 			ours("llama-tiny", "--set", "data.kind=tokens", "--set", "data.root="+tokens, "--set", "text.sequence=256", "--set", "train.batch_per_rank=16")},
 			peers(shards[0], "numpy", "datasets")...)},

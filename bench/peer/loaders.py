@@ -1,6 +1,6 @@
 """Loads pictures of a folder as ImageNet training does: a random crop resized to 224, mirrored or not, normalised, float32 [N 3 224 224].
 
-    python loaders.py --loader pillow --root DIR --seconds 3
+    python loaders.py --loader pillow --root DIR --seconds 3 [--augment]
 
 One thread; prints one line of JSON. Loaders: pillow (torchvision's ImageFolder and transforms on Pillow, or Pillow-SIMD where that is installed),
 torchvision (its own decoder, transforms v2 on tensors), albumentations (simplejpeg and OpenCV), dali (NVIDIA DALI on the CPU), numpy and datasets (windows of
@@ -16,28 +16,43 @@ def folder(root, transform, loader=None):
     return ImageFolder(root, transform, **({"loader": loader} if loader else {}))
 
 
-def batches(dataset, n):
+def batches(dataset, n, collate=None):
     """Batches without end, in a new random order each epoch."""
     import torch
     from torch.utils.data import DataLoader
     while True:
-        yield from DataLoader(dataset, batch_size=n, shuffle=True, drop_last=len(dataset) >= n, num_workers=0)
+        yield from DataLoader(dataset, batch_size=n, shuffle=True, drop_last=len(dataset) >= n, num_workers=0, collate_fn=collate)
+
+
+def augmented(a, T):
+    """With --augment: what happens to pixels and to normalised values, and a collate function with mixup and cutmix, as in torchvision's references."""
+    if not a.augment:
+        return [], [], None
+    from torch.utils.data import default_collate
+    from torchvision.transforms import InterpolationMode, v2
+    pixels = [T.RandAugment(num_ops=2, magnitude=9, interpolation=InterpolationMode.BILINEAR), T.ColorJitter(0.4, 0.4, 0.4, 0.1)]
+    classes = len([d for d in os.listdir(a.root) if os.path.isdir(os.path.join(a.root, d))])
+    mix = v2.RandomChoice([v2.MixUp(alpha=0.2, num_classes=classes), v2.CutMix(alpha=1.0, num_classes=classes)])
+    return pixels, [T.RandomErasing(p=0.25, value="random")], lambda batch: mix(*default_collate(batch))
 
 
 def pillow(a):
     import PIL, torchvision
     from torchvision import transforms as T
-    t = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)])
-    return f"torchvision {torchvision.__version__}, Pillow {PIL.__version__}", batches(folder(a.root, t), a.batch)
+    pixels, values, mix = augmented(a, T)
+    t = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *pixels, T.ToTensor(), T.Normalize(MEAN, STD), *values])
+    return f"torchvision {torchvision.__version__}, Pillow {PIL.__version__}", batches(folder(a.root, t), a.batch, mix)
 
 
 def torchvision(a):
     import torch, torchvision
     from torchvision.io import ImageReadMode, decode_jpeg, read_file
     from torchvision.transforms import v2 as T
-    t = T.Compose([T.RandomResizedCrop(224, antialias=True), T.RandomHorizontalFlip(), T.ToDtype(torch.float32, scale=True), T.Normalize(MEAN, STD)])
+    pixels, values, mix = augmented(a, T)
+    t = T.Compose([T.RandomResizedCrop(224, antialias=True), T.RandomHorizontalFlip(), *pixels, T.ToDtype(torch.float32, scale=True), T.Normalize(MEAN, STD),
+                   *values])
     load = lambda path: decode_jpeg(read_file(path), mode=ImageReadMode.RGB)
-    return f"torchvision {torchvision.__version__}, decode_jpeg", batches(folder(a.root, t, load), a.batch)
+    return f"torchvision {torchvision.__version__}, decode_jpeg", batches(folder(a.root, t, load), a.batch, mix)
 
 
 def albumentations(a):
@@ -105,6 +120,7 @@ if __name__ == "__main__":
     p.add_argument("--batch", type=int, default=16)
     p.add_argument("--seq", type=int, default=256)
     p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--augment", action="store_true", help="pillow, torchvision: RandAugment, colour jitter, random erasing with noise, mixup and cutmix")
     a = p.parse_args()
     if a.loader not in ("numpy", "dali"):
         import torch

@@ -1,8 +1,11 @@
 package augment
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
-// Operations that move pixels. Between pixels they are bilinear, with Pillow's coordinates and rounding to within one level; beyond the border is the fill.
+// Operations that move pixels. Between pixels they are bilinear, with Pillow's coordinates and roundings; beyond the border is the fill.
 func init() {
 	// ShearX takes each row from x + arg·y, ShearY each column from y + arg·x.
 	Register(Op{"ShearX", move(func(arg float64, _ *Pixels) matrix { return matrix{1, arg, 0, 0, 1, 0} })})
@@ -20,11 +23,19 @@ func init() {
 // matrix gives the place in the old picture for a place (x, y) in the new one: (m0·x + m1·y + m2, m3·x + m4·y + m5).
 type matrix [6]float64
 
+// rotation is Pillow's matrix, to the last bit.
 func rotation(degrees float64, p *Pixels) matrix {
-	angle := -math.Mod(degrees, 360) * math.Pi / 180
-	digits := func(x float64) float64 { return math.RoundToEven(x*1e15) / 1e15 }
+	if degrees = math.Mod(degrees, 360); degrees < 0 {
+		degrees += 360
+	}
+	angle := -(degrees * (math.Pi / 180))
+	digits := func(x float64) float64 {
+		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'f', 15, 64), 64) // Python's round(x, 15)
+		return x + 0                                                       // no negative zero
+	}
 	cos, sin := digits(math.Cos(angle)), digits(math.Sin(angle))
 	cx, cy := float64(float64(p.W)/2), float64(float64(p.H)/2)
+	// A product is rounded before it is added: without the conversions a processor may do it in one step, with another result.
 	return matrix{cos, sin, float64(cos*-cx) + float64(sin*-cy) + cx, -sin, cos, float64(-sin*-cx) + float64(cos*-cy) + cy}
 }
 
@@ -35,6 +46,10 @@ func move(f func(arg float64, p *Pixels) matrix) func(*Pixels, *Scratch, float64
 			return
 		}
 		m, old := f(arg, p), s.copyOf(p)
+		if dx, dy, ok := m.whole(p.W, p.H); ok {
+			shift(p, old, dx, dy, fill)
+			return
+		}
 		if native && len(p.Pix) > 0 {
 			s.m, s.fill = m, fill
 			warpFast(p, old, &s.m, &s.fill)
@@ -50,7 +65,6 @@ func warp(p, old *Pixels, m matrix, fill [3]byte) {
 		row := p.Row(y)
 		for x := range p.W {
 			out := row[x*p.C:][:p.C]
-			// A product is rounded before it is added: without the conversions a processor may do it in one step, with another result.
 			fx, fy := float64(x)+0.5, float64(y)+0.5
 			sx := float64(float64(m[0]*fx)+float64(m[1]*fy)) + m[2]
 			sy := float64(float64(m[3]*fx)+float64(m[4]*fy)) + m[5]
@@ -58,29 +72,52 @@ func warp(p, old *Pixels, m matrix, fill [3]byte) {
 				copy(out, fill[:])
 				continue
 			}
-			old.bilinear(out, int32(float64((sx-0.5)*fixedOne)+fixedBias)-fixedBias, int32(float64((sy-0.5)*fixedOne)+fixedBias)-fixedBias)
+			old.bilinear(out, sx-0.5, sy-0.5)
 		}
 	}
 }
 
-// Places are fixed-point numbers with fixedBits bits behind the point. The bias makes the conversion round down below zero too.
-const (
-	fixedBits = 14
-	fixedOne  = 1 << fixedBits
-	fixedBias = fixedOne
-)
-
-// bilinear mixes the four pixels around a place.
-func (p *Pixels) bilinear(out []byte, x, y int32) {
-	dx, dy := int(x&(fixedOne-1)), int(y&(fixedOne-1))
-	x0, y0 := int(x>>fixedBits), int(y>>fixedBits)
+// bilinear mixes the four pixels around a place, with Pillow's roundings. The conversions keep a processor from rounding once where Pillow rounds twice.
+func (p *Pixels) bilinear(out []byte, x, y float64) {
+	fx, fy := math.Floor(x), math.Floor(y)
+	dx, dy := x-fx, y-fy
+	x0, y0 := int(fx), int(fy)
 	x1, y1 := min(x0+1, p.W-1), min(y0+1, p.H-1)
 	x0, y0 = max(x0, 0), max(y0, 0)
 	a, b := p.Pix[(y0*p.W+x0)*p.C:], p.Pix[(y0*p.W+x1)*p.C:]
 	c, d := p.Pix[(y1*p.W+x0)*p.C:], p.Pix[(y1*p.W+x1)*p.C:]
 	for k := range out {
-		top := int(a[k])<<fixedBits + (int(b[k])-int(a[k]))*dx
-		low := int(c[k])<<fixedBits + (int(d[k])-int(c[k]))*dx
-		out[k] = byte((top<<fixedBits + (low-top)*dy) >> (2 * fixedBits))
+		top := float64(a[k]) + float64((float64(b[k])-float64(a[k]))*dx)
+		low := float64(c[k]) + float64((float64(d[k])-float64(c[k]))*dx)
+		out[k] = byte(int(top + float64((low-top)*dy)))
 	}
+}
+
+// shift moves the picture by whole pixels: the result at (x, y) is old at (x+dx, y+dy).
+func shift(p, old *Pixels, dx, dy int, fill [3]byte) {
+	from, to := clamp(-dx, 0, p.W), clamp(p.W-dx, 0, p.W) // the columns that are not fill
+	for y := range p.H {
+		row := p.Row(y)
+		a, b := from, to
+		if sy := y + dy; sy < 0 || sy >= p.H || a >= b {
+			a, b = p.W, p.W
+		} else {
+			copy(row[a*p.C:b*p.C], old.Row(sy)[(a+dx)*p.C:])
+		}
+		for x := 0; x < a; x++ {
+			copy(row[x*p.C:][:p.C], fill[:])
+		}
+		for x := b; x < p.W; x++ {
+			copy(row[x*p.C:][:p.C], fill[:])
+		}
+	}
+}
+
+// whole reports whether the matrix moves pictures of this size by whole pixels only, and by how many.
+func (m *matrix) whole(w, h int) (dx, dy int, ok bool) {
+	if m[0] != 1 || m[1] != 0 || m[3] != 0 || m[4] != 1 || !(math.Abs(m[2]) <= float64(w)) || !(math.Abs(m[5]) <= float64(h)) {
+		return 0, 0, false
+	}
+	dx, dy = int(m[2]), int(m[5])
+	return dx, dy, float64(dx) == m[2] && float64(dy) == m[5]
 }

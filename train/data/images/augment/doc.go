@@ -17,8 +17,8 @@
 // # Pictures
 //
 // A [Pipeline] works on 8-bit pixels after cropping, resizing and flipping. An [Op] is one operation; a [Policy] draws operations and their arguments. The
-// operations give Pillow's pixels; those that move pixels are bilinear and may differ from it by one level. (timm chooses between bilinear and bicubic at
-// random.) [Erase] works on the normalised values.
+// operations give Pillow's pixels, byte by byte; those that move pixels are bilinear. (timm chooses between bilinear and bicubic
+// at random.) [Erase] works on the normalised values.
 //
 //   - [RandAugment] (arXiv 1909.13719): timm's operations and magnitudes, or torchvision's.
 //   - [TrivialAugment] (arXiv 2103.10158): torchvision's TrivialAugmentWide.

@@ -60,12 +60,10 @@ func (e Erase) Apply(r *data.Rand, planes []float32, c, h, w int) {
 	for p := range c {
 		for row := y; row < y+bh; row++ {
 			out := planes[(p*h+row)*w+x:][:bw]
-			if !e.Noise {
+			if e.Noise {
+				noise(r, out)
+			} else {
 				clear(out)
-				continue
-			}
-			for i := range out {
-				out[i] = float32(normal(r))
 			}
 		}
 	}

@@ -1,94 +1,85 @@
 // Products are rounded before they are added, as in Go: GCC does so with -std=c11, clang with the pragma.
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("no-trapping-math") // otherwise loops with comparisons have no vector instructions
 #endif
 #include "kernels.h"
 #include <string.h>
 
-static inline int max(int a, int b) { return a > b ? a : b; }
-static inline int min(int a, int b) { return a < b ? a : b; }
-static inline uint8_t cut(float v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : (int)v); }
+#define V(name) name##_base
+#define TARGET
+#include "bodies.h"
+#undef V
+#undef TARGET
 
-// See bilinear in affine.go.
-enum { BITS = 14, ONE = 1 << BITS };
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define V(name) name##_avx2
+#define TARGET __attribute__((target("avx2")))
+#include "bodies.h"
+#undef V
+#undef TARGET
 
-static inline __attribute__((always_inline)) void warp(uint8_t *dst, const uint8_t *src, int w, int h, int c, const double *m, const uint8_t *fill) {
-	for (int y = 0; y < h; y++)
-		for (int x = 0; x < w; x++, dst += c) {
-			double fx = x + 0.5, fy = y + 0.5;
-			double sx = m[0] * fx + m[1] * fy + m[2], sy = m[3] * fx + m[4] * fy + m[5];
-			if (!(sx >= 0 && sy >= 0 && sx < w && sy < h)) {
-				for (int k = 0; k < c; k++) dst[k] = fill[k];
-				continue;
-			}
-			int32_t px = (int32_t)((sx - 0.5) * ONE + ONE) - ONE, py = (int32_t)((sy - 0.5) * ONE + ONE) - ONE;
-			int dx = px & (ONE - 1), dy = py & (ONE - 1), x0 = px >> BITS, y0 = py >> BITS;
-			int x1 = min(x0 + 1, w - 1), y1 = min(y0 + 1, h - 1);
-			x0 = max(x0, 0), y0 = max(y0, 0);
-			const uint8_t *a = src + (y0 * (int64_t)w + x0) * c, *b = src + (y0 * (int64_t)w + x1) * c;
-			const uint8_t *d = src + (y1 * (int64_t)w + x0) * c, *e = src + (y1 * (int64_t)w + x1) * c;
-			for (int k = 0; k < c; k++) {
-				int64_t top = (a[k] << BITS) + (b[k] - a[k]) * dx, low = (d[k] << BITS) + (e[k] - d[k]) * dx;
-				dst[k] = (uint8_t)(((top << BITS) + (low - top) * dy) >> (2 * BITS));
-			}
-		}
+#define V(name) name##_avx512
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
+#include "bodies.h"
+
+int aug_level(void) {
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+		__builtin_cpu_supports("avx512vbmi"))
+		return 2;
+	return __builtin_cpu_supports("avx2") ? 1 : 0;
 }
 
-void aug_warp(uint8_t *dst, const uint8_t *src, int w, int h, int c, const double *m, const uint8_t *fill) {
-	if (c == 3)
-		warp(dst, src, w, h, 3, m, fill);
-	else
-		warp(dst, src, w, h, 1, m, fill);
-}
+// look looks 64 bytes up in a table of 256.
+#define LOOK(x) \
+	_mm512_mask_blend_epi8(_mm512_movepi8_mask(x), _mm512_permutex2var_epi8(t0, x, t1), _mm512_permutex2var_epi8(t2, x, t3))
 
-void aug_colour(uint8_t *pix, int64_t n, float factor) {
-	for (; n > 0; n--, pix += 3) {
-		int l = (19595 * pix[0] + 38470 * pix[1] + 7471 * pix[2] + 0x8000) >> 16;
-		for (int k = 0; k < 3; k++) pix[k] = cut((float)l + factor * (float)(pix[k] - l));
+TARGET static void look_up(uint8_t *pix, int64_t n, const uint8_t *table) {
+	__m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + 64), t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
+	for (; n >= 64; n -= 64, pix += 64) {
+		__m512i x = _mm512_loadu_si512(pix);
+		_mm512_storeu_si512(pix, LOOK(x));
+	}
+	if (n > 0) {
+		__mmask64 m = ((__mmask64)1 << n) - 1;
+		__m512i x = _mm512_maskz_loadu_epi8(m, pix);
+		_mm512_mask_storeu_epi8(pix, m, LOOK(x));
 	}
 }
 
-void aug_sharpness(uint8_t *dst, const uint8_t *src, int w, int h, int c, float factor) {
-	int64_t n = (int64_t)w * c;
-	for (int y = 1; y < h - 1; y++) {
-		const uint8_t *mid = src + y * n, *up = mid - n, *low = mid + n;
-		uint8_t *out = dst + y * n;
-		for (int64_t x = c; x < n - c; x++) {
-			int sum = up[x - c] + up[x] + up[x + c] + mid[x - c] + 5 * mid[x] + mid[x + c] + low[x - c] + low[x] + low[x + c];
-			int soft = (2 * sum + 13) / 26;
-			out[x] = cut((float)soft + factor * (float)(mid[x] - soft));
-		}
+void aug_map(uint8_t *pix, int64_t n, const uint8_t *table) { look_up(pix, n, table); }
+
+TARGET void aug_map3(uint8_t *pix, int64_t n, const uint8_t *tables) {
+	uint8_t c[3][CHUNK];
+	for (int64_t at = 0; at < n; at += CHUNK, pix += 3 * CHUNK) {
+		int k = n - at < CHUNK ? (int)(n - at) : CHUNK;
+		V(split)(pix, k, c[0], c[1], c[2]);
+		for (int i = 0; i < 3; i++) look_up(c[i], k, tables + 256 * i);
+		V(join)(pix, k, c[0], c[1], c[2]);
 	}
 }
 
-static inline uint8_t rounded(double x) { return (uint8_t)max(0, min(255, (int)((double)(float)x + 0.5))); }
+#define PICK(name, ...) \
+	switch (level) { \
+	case 2: return name##_avx512(__VA_ARGS__); \
+	case 1: return name##_avx2(__VA_ARGS__); \
+	default: return name##_base(__VA_ARGS__); \
+	}
+#else
+int aug_level(void) { return 0; }
+void aug_map(uint8_t *pix, int64_t n, const uint8_t *table) { (void)pix, (void)n, (void)table; }
+void aug_map3(uint8_t *pix, int64_t n, const uint8_t *tables) { (void)pix, (void)n, (void)tables; }
+#define PICK(name, ...) \
+	(void)level; \
+	return name##_base(__VA_ARGS__)
+#endif
 
-// See toHSV and fromHSV in colour.go.
-void aug_hue(uint8_t *pix, int64_t n, int shift) {
-	double parts[256], saturations[256];
-	uint8_t sixths[256];
-	for (int v = 0; v < 256; v++) {
-		double at = (double)v * 6 / 255;
-		int i = (int)at;
-		sixths[v] = (uint8_t)(i % 6);
-		parts[v] = (double)(float)(at - i);
-		saturations[v] = (double)(float)((double)v / 255);
-	}
-	for (; n > 0; n--, pix += 3) {
-		int r = pix[0], g = pix[1], b = pix[2], hi = max(r, max(g, b)), lo = min(r, min(g, b));
-		if (hi == lo) continue; // grey stays
-		float d = (float)(hi - lo), rc = (float)(hi - r) / d, gc = (float)(hi - g) / d, bc = (float)(hi - b) / d;
-		float x = hi == r ? bc - gc : hi == g ? 2 + rc - bc : 4 + gc - rc;
-		double turn = (double)x / 6 + 1;
-		if (turn >= 1) turn--;
-		uint8_t h = (uint8_t)((uint8_t)(int)((double)(float)turn * 255) + shift), s = (uint8_t)(int)((double)(d / (float)hi) * 255);
-		if (s == 0) {
-			pix[0] = pix[1] = pix[2] = (uint8_t)hi;
-			continue;
-		}
-		double v = hi, fs = saturations[s], f = parts[h];
-		uint8_t p = rounded(v * (1 - fs)), q = rounded(v * (1 - fs * f)), t = rounded(v * (1 - fs * (1 - f))), o = (uint8_t)hi;
-		const uint8_t all[6][3] = {{o, t, p}, {q, o, p}, {p, o, t}, {p, q, o}, {t, p, o}, {o, p, q}};
-		memcpy(pix, all[sixths[h]], 3);
-	}
+void aug_warp(uint8_t *dst, const uint8_t *src, int w, int h, int c, const double *m, const uint8_t *fill, int level) {
+	PICK(warp, dst, src, w, h, c, m, fill);
 }
+void aug_colour(uint8_t *pix, int64_t n, float factor, int level) { PICK(colour, pix, n, factor); }
+void aug_sharpness(uint8_t *dst, const uint8_t *src, int w, int h, int c, float factor, int level) { PICK(sharpness, dst, src, w, h, c, factor); }
+void aug_hue(uint8_t *pix, int64_t n, int shift, int level) { PICK(hue, pix, n, shift); }
+int64_t aug_grey(const uint8_t *pix, int64_t n, int level) { PICK(greys, pix, n); }

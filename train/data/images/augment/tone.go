@@ -47,6 +47,13 @@ func table(f func(arg float64, v int) int) func(*Pixels, *Scratch, float64, [3]b
 }
 
 func mapAll(pix []byte, t *[256]byte) {
+	if mapFast(pix, t) {
+		return
+	}
+	mapPlain(pix, t)
+}
+
+func mapPlain(pix []byte, t *[256]byte) {
 	for len(pix) >= 8 {
 		q := (*[8]byte)(pix)
 		q[0], q[1], q[2], q[3] = t[q[0]], t[q[1]], t[q[2]], t[q[3]]
@@ -61,15 +68,15 @@ func mapAll(pix []byte, t *[256]byte) {
 // contrast moves all bytes away from the mean luminance, by the factor arg; 1 changes nothing.
 func contrast(p *Pixels, _ *Scratch, factor float64, _ [3]byte) {
 	sum, n := 0, p.W*p.H
-	if p.C == 3 {
-		for pix := p.Pix; len(pix) >= 3; pix = pix[3:] {
-			q := (*[3]byte)(pix)
-			sum += grey(q[0], q[1], q[2])
-		}
-	} else {
+	switch {
+	case p.C != 3:
 		for _, v := range p.Pix {
 			sum += int(v)
 		}
+	case native && n > 0:
+		sum = greySumFast(p)
+	default:
+		sum = greySumPlain(p)
 	}
 	mean := int(float64(sum)/float64(max(1, n)) + 0.5)
 	var t [256]byte
@@ -77,6 +84,14 @@ func contrast(p *Pixels, _ *Scratch, factor float64, _ [3]byte) {
 		t[v] = byte(blend(mean, v, float32(factor)))
 	}
 	mapAll(p.Pix, &t)
+}
+
+func greySumPlain(p *Pixels) (sum int) {
+	for pix := p.Pix; len(pix) >= 3; pix = pix[3:] {
+		q := (*[3]byte)(pix)
+		sum += grey(q[0], q[1], q[2])
+	}
+	return sum
 }
 
 // histograms counts the bytes of each channel.
@@ -108,6 +123,12 @@ func mapChannels(p *Pixels, t *[3][256]byte) {
 		mapAll(p.Pix, &t[0])
 		return
 	}
+	if !mapChannelsFast(p, t) {
+		mapChannelsPlain(p, t)
+	}
+}
+
+func mapChannelsPlain(p *Pixels, t *[3][256]byte) {
 	for pix := p.Pix; len(pix) >= 3; pix = pix[3:] {
 		q := (*[3]byte)(pix)
 		q[0], q[1], q[2] = t[0][q[0]], t[1][q[1]], t[2][q[2]]
