@@ -41,7 +41,8 @@ TARGET static void V(inside)(int n, int w, int h, const double *sx, const double
 }
 
 // See warp in affine.go.
-TARGET static inline __attribute__((always_inline)) void V(warped)(uint8_t *dst, const uint8_t *src, int w, int h, int c, const double *m, const uint8_t *fill) {
+TARGET static inline __attribute__((always_inline)) void V(warped)(uint8_t *dst, const uint8_t *src, int w, int h, int c, const double *m,
+	const uint8_t *fill) {
 	double sx[CHUNK], sy[CHUNK], dx[CHUNK], dy[CHUNK];
 	int32_t at[4][CHUNK];
 	uint32_t p[4][CHUNK], out[CHUNK];
