@@ -22,7 +22,7 @@ var mu sync.Mutex
 const (
 	// LossScaleInput is the f32 scalar by which the loss is multiplied before it is differentiated: the seed of the backward pass.
 	LossScaleInput = "loss_scale"
-	// SeedInput is the i64 scalar from which Dropout draws; it exists where Dropout is used in training.
+	// SeedInput is the i64 scalar from which Dropout and DropPath draw; it exists where one of them is used in training.
 	SeedInput = "seed"
 )
 

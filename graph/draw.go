@@ -65,10 +65,16 @@ func (d draw) tail() float64 {
 	}
 }
 
-// truncated is a normal cut at two deviations.
-func (d draw) truncated() float64 {
+// truncated is a normal cut off at ±cut, by rejection: of normals, or where a cut below one deviation would reject most of them, of uniforms.
+func (d draw) truncated(cut float64) float64 {
 	for {
-		if v := d.normal(); v >= -2 && v <= 2 {
+		if cut < 1 {
+			if v := cut * (2*d.unit() - 1); d.unit() <= math.Exp(-0.5*v*v) {
+				return v
+			}
+			continue
+		}
+		if v := d.normal(); v >= -cut && v <= cut {
 			return v
 		}
 	}

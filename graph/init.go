@@ -14,7 +14,7 @@ import (
 // parameter's name, so every rank, in any order of layers, starts with the same numbers.
 type Init struct {
 	Dist Dist
-	A, B float64 // Constant: value A. Normal: mean A, deviation B. Uniform: A … B. The scaled ones: gain A.
+	A, B float64 // Constant: value A. Normal: mean A, deviation B. Uniform: A … B. TruncNormal: cut A (0: two deviations), deviation B. The scaled ones: gain A.
 	Fan  Fan     // of the scaled ones
 }
 
@@ -26,10 +26,15 @@ const (
 	Constant      Dist = "constant"
 	Normal        Dist = "normal"
 	Uniform       Dist = "uniform"
-	TruncNormal   Dist = "trunc_normal"   // normal, drawn again outside two deviations
+	TruncNormal   Dist = "trunc_normal"   // normal, drawn again outside the cut; B is its deviation before that
 	ScaledNormal  Dist = "scaled_normal"  // deviation gain/√fan
 	ScaledUniform Dist = "scaled_uniform" // limit gain·√(3/fan)
+	// ScaledTruncNormal is a normal cut off at two deviations, and widened so that gain/√fan is the deviation of what is left.
+	ScaledTruncNormal Dist = "scaled_trunc_normal"
 )
+
+// truncDev is the deviation of a standard normal that is cut off at two deviations.
+const truncDev = 0.87962566103423978
 
 // Fan says which number of connections scales.
 type Fan string
@@ -56,6 +61,18 @@ func Gaussian(std float64) Init { return Init{Dist: Normal, B: std} }
 // Truncated is normal around 0, cut off at two deviations.
 func Truncated(std float64) Init { return Init{Dist: TruncNormal, B: std} }
 
+// TruncatedAt is normal around 0 with deviation std, cut off at ±cut: an absolute number, as PyTorch's and timm's trunc_normal_ have it, whose default cut of 2
+// cuts nothing off where std is 0.02. Truncated has the cut that the papers of transformers mean.
+func TruncatedAt(std, cut float64) Init { return Init{Dist: TruncNormal, A: cut, B: std} }
+
+// VarianceScaling is a truncated normal of variance scale/fan, as timm's variance_scaling_ and JAX have it: cut off at two of the deviations before the cut.
+func VarianceScaling(scale float64, f Fan) Init {
+	return Init{Dist: ScaledTruncNormal, A: math.Sqrt(scale), Fan: f}
+}
+
+// LeCunNormal is a truncated normal of variance 1/fan_in: timm's lecun_normal_.
+func LeCunNormal() Init { return VarianceScaling(1, FanIn) }
+
 // Between is uniform between lo and hi.
 func Between(lo, hi float64) Init { return Init{Dist: Uniform, A: lo, B: hi} }
 
@@ -79,9 +96,12 @@ func (i Init) String() string {
 	switch i.Dist {
 	case Constant:
 		return fmt.Sprintf("constant(%g)", i.A)
-	case ScaledNormal, ScaledUniform:
+	case ScaledNormal, ScaledUniform, ScaledTruncNormal:
 		return fmt.Sprintf("%s(gain=%.4g, fan_%s)", i.Dist, i.A, i.Fan)
 	case TruncNormal:
+		if i.A != 0 {
+			return fmt.Sprintf("trunc_normal(std=%g, cut=%g)", i.B, i.A)
+		}
 		return fmt.Sprintf("trunc_normal(std=%g)", i.B)
 	}
 	return fmt.Sprintf("%s(%g, %g)", i.Dist, i.A, i.B)
@@ -94,11 +114,17 @@ func (i Init) check(s npu.Shape) error {
 		if !(i.B >= 0) {
 			return fmt.Errorf("initialiser %s: the standard deviation is negative", i)
 		}
+		if i.Dist == TruncNormal && !(i.A >= 0) {
+			return fmt.Errorf("initialiser %s: the cut is negative", i)
+		}
 	case Uniform:
 		if !(i.A <= i.B) {
 			return fmt.Errorf("initialiser %s: empty range", i)
 		}
-	case ScaledNormal, ScaledUniform:
+	case ScaledNormal, ScaledUniform, ScaledTruncNormal:
+		if !(i.A >= 0) || math.IsInf(i.A, 0) {
+			return fmt.Errorf("initialiser %s: the gain must not be negative", i)
+		}
 		if len(s) < 2 {
 			return fmt.Errorf("initialiser %s requires a shape [out in …], got %v", i, s)
 		}
@@ -132,7 +158,7 @@ func (i Init) Fill(dst []float32, shape npu.Shape, seed uint64, name string) err
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	r := draw{rand.NewPCG(seed, h.Sum64())}
-	mean, std, lo, hi := 0.0, i.B, i.A, i.B
+	mean, std, lo, hi, cut := 0.0, i.B, i.A, i.B, 2.0
 	switch i.Dist {
 	case Constant:
 		for k := range dst {
@@ -141,6 +167,12 @@ func (i Init) Fill(dst []float32, shape npu.Shape, seed uint64, name string) err
 		return nil
 	case Normal:
 		mean = i.A
+	case TruncNormal:
+		if i.A != 0 && i.B != 0 {
+			cut = i.A / i.B
+		}
+	case ScaledTruncNormal:
+		std = i.A / math.Sqrt(i.fan(shape)) / truncDev
 	case ScaledNormal:
 		std = i.A / math.Sqrt(i.fan(shape))
 	case ScaledUniform:
@@ -151,8 +183,8 @@ func (i Init) Fill(dst []float32, shape npu.Shape, seed uint64, name string) err
 		switch i.Dist {
 		case Uniform, ScaledUniform:
 			dst[k] = float32(lo + (hi-lo)*r.unit())
-		case TruncNormal:
-			dst[k] = float32(std * r.truncated())
+		case TruncNormal, ScaledTruncNormal:
+			dst[k] = float32(std * r.truncated(cut))
 		default:
 			dst[k] = float32(mean + std*r.normal())
 		}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gotrain/gotrain/npu"
@@ -170,8 +171,20 @@ func (b *Builder) rows(logits, labels *Node) (*Node, *Node) {
 // Dropout zeroes elements with probability p and scales the rest by 1/(1-p) (arXiv 1207.0580). In evaluation, or with p = 0, it is the
 // identity. The mask is a function of the input SeedInput, of which dropout of the model it is, and of the element.
 func (b *Builder) Dropout(x *Node, p float64) *Node {
+	return b.drop("dropout", x, p, nil)
+}
+
+// DropPath zeroes whole samples of x [N …] with probability p and scales the others by 1/(1-p): stochastic depth (arXiv 1603.09382), for the branch of a
+// residual block, before the sum. The numbers are timm's drop_path. In evaluation, or with p = 0, it is the identity. Which samples are dropped is a function
+// of the input SeedInput, of which dropout of the model it is, and of the sample's place in the batch.
+func (b *Builder) DropPath(x *Node, p float64) *Node {
+	return b.drop("drop path", x, p, npu.Attrs{"rows": true})
+}
+
+// drop is Dropout or DropPath, by more attributes.
+func (b *Builder) drop(what string, x *Node, p float64, a npu.Attrs) *Node {
 	if b.err == nil && !(p >= 0 && p < 1) {
-		b.Failf("dropout: p is %g, want 0 … 1 (excluded)", p)
+		b.Failf("%s: p is %g, want 0 … 1 (excluded)", what, p)
 	}
 	if b.err != nil || !b.training || p == 0 {
 		return x
@@ -186,5 +199,7 @@ func (b *Builder) Dropout(x *Node, p float64) *Node {
 		seed = b.Input(SeedInput, npu.I64)
 	}
 	b.dropouts++
-	return b.apply(npu.Dropout, npu.Attrs{"p": p, "id": b.dropouts - 1}, []*Node{x, seed})
+	attrs := npu.Attrs{"p": p, "id": b.dropouts - 1}
+	maps.Copy(attrs, a)
+	return b.apply(npu.Dropout, attrs, []*Node{x, seed})
 }

@@ -82,7 +82,8 @@ const (
 	// TopK: logits[N C], labels i32[N] → correct f32[]: rows whose label is among the k largest (ties: lower index first). Attrs: k, ignore_index.
 	TopK = "topk"
 
-	// Dropout: x act, seed i64[] → y = x*m/(1-p). Also its own gradient. Attrs: p float64, id int (distinguishes layers). inplace.
+	// Dropout: x act, seed i64[] → y = x*m/(1-p), 0 where m is 0. Also its own gradient. Attrs: p float64, id int (distinguishes layers); rows bool: all elements
+	// of the same index along the first axis have one m, that of i = this index (stochastic depth, arXiv 1603.09382). inplace.
 	// m[i] of devices that run on the host: z = seed ^ (id+1)*0xD1342543DE82EF95; z += (i+1)*0x9E3779B97F4A7C15; splitmix64 finaliser; keep iff (z>>40)*2^-24
 	// >= p; i in plain order. An accelerator may have bits of its own, if they are a function of seed, id, number of elements and i.
 	Dropout = "dropout"

@@ -72,7 +72,10 @@ func Models() map[string][]Model {
 		npu.Attention:          attentionCases(),
 		npu.SwiGLU:             swiGLUCases(),
 		npu.LinearCrossEntropy: linearCrossEntropyCases(),
-		npu.Dropout:            {{"", func(b *graph.Builder) *graph.Node { return b.Dropout(param(b, "x", 4, 5), 0.4) }, map[string][]float64{"seed": {42}}}},
+		npu.Dropout: {
+			{"", func(b *graph.Builder) *graph.Node { return b.Dropout(param(b, "x", 4, 5), 0.4) }, map[string][]float64{"seed": {42}}},
+			{"rows", func(b *graph.Builder) *graph.Node { return b.DropPath(param(b, "x", 6, 3, 2), 0.4) }, map[string][]float64{"seed": {42}}},
+		},
 		npu.Transpose: {
 			{Name: "", Build: apply(npu.Transpose, npu.Attrs{"perm": []int{2, 0, 1}}, []int{2, 3, 4})},
 		},

@@ -35,6 +35,21 @@ func Dropout(p float64) Layer {
 	return Func(func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Dropout(x, p) })
 }
 
+// DropPath drops whole samples of a residual branch with probability p in training (stochastic depth, arXiv 1603.09382); see graph.Builder.DropPath.
+func DropPath(p float64) Layer {
+	return Func(func(b *graph.Builder, x *graph.Node) *graph.Node { return b.DropPath(x, p) })
+}
+
+// DropPathRates are the probabilities of the blocks of a network, one for each block from the input on: the linear decay rule of arXiv 1603.09382 as timm has
+// it, from 0 in the first block to last in the last one.
+func DropPathRates(last float64, blocks int) []float64 {
+	p := make([]float64, blocks)
+	for i := 1; i < blocks; i++ {
+		p[i] = last * float64(i) / float64(blocks-1)
+	}
+	return p
+}
+
 // MaxPool is a square maximum pooling.
 func MaxPool(kernel, stride, pad int) Layer {
 	return Func(func(b *graph.Builder, x *graph.Node) *graph.Node {

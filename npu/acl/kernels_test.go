@@ -116,6 +116,40 @@ func TestDropout(t *testing.T) {
 	}
 }
 
+// With rows, all elements of a row share one bit.
+func TestDropoutRows(t *testing.T) {
+	acltest.Use(t)
+	d := openOn(t)
+	if !d.Has(npu.Dropout, npu.Attrs{"p": 0.25, "rows": true}) {
+		acltest.Again(t, "9.0", "TestDropoutRows")
+		return
+	}
+	const n, row = 2000, 6
+	x := npu.D(npu.F32, n, 2, 3)
+	op := npu.Op{Kind: npu.Dropout, Attrs: npu.Attrs{"p": 0.25, "id": 1, "rows": true}, In: []npu.Desc{x, npu.D(npu.I64)}, Out: []npu.Desc{x}}
+	k, err := d.Compile(op)
+	must(t, err)
+	s, in, seed := newStream(t, d, "s"), alloc(t, d, 4*n*row), alloc(t, d, 8)
+	l, err := k.Bind([]npu.Ptr{in, seed, in}, alloc(t, d, k.Workspace()+1))
+	must(t, err)
+	got := make([]byte, 4*n*row)
+	must(t, s.CopyIn(in, floats(n*row, func(int) float32 { return 3 })), s.CopyIn(seed, make([]byte, 8)))
+	must(t, s.Run([]npu.Launch{l}), s.CopyOut(got, in), s.Sync(ctx))
+	kept := 0
+	for i := range n * row {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(got[4*i:]))
+		if first := math.Float32frombits(binary.LittleEndian.Uint32(got[4*(i/row*row):])); v != first || v != 4 && v != 0 {
+			t.Fatalf("element %d is %v, the first of its row %v", i, v, first)
+		}
+		if v != 0 {
+			kept++
+		}
+	}
+	if share := float64(kept) / (n * row); share < 0.70 || share > 0.80 { // five standard deviations
+		t.Errorf("%v stays", share)
+	}
+}
+
 // ownBits skips what cannot be compared.
 func ownBits(op npu.Op) string {
 	if op.Kind == npu.Dropout {

@@ -167,4 +167,11 @@ func dropoutCases(s *suite) {
 		b.call(npu.Dropout, a, []int{b.in(d, normal), b.in(npu.D(npu.I64), cycle(float64(42-100*i)))}, []int{b.out(d, 1)}, place...)
 		b.end()
 	}
+	for i, d := range []npu.Desc{s.any(7, 32, 3, 5), s.act(9), s.act(6, 1031), s.act(5, 3, 2)} {
+		b := s.begin(d.Shape.String() + " rows")
+		a := npu.Attrs{"p": []float64{0.3, 0.5, 0.4, 0}[i], "id": i, "rows": true}
+		place := [][2]int{{0, 0}}[:i%2]
+		b.call(npu.Dropout, a, []int{b.in(d, normal), b.in(npu.D(npu.I64), cycle(float64(7+i)))}, []int{b.out(d, 1)}, place...)
+		b.end()
+	}
 }

@@ -115,6 +115,7 @@ func samples() []sample {
 		{"smoothing", op(npu.CrossEntropyBwd, ce, list{h(256, 1000), i(256), f(256), one}, h(256, 1000))},
 		{"", op(npu.TopK, npu.Attrs{"k": 5}, list{h(256, 1000), i(256)}, one)},
 		{"", op(npu.Dropout, npu.Attrs{"p": 0.1, "id": 3}, list{tok, d(npu.I64)}, tok)},
+		{"rows", op(npu.Dropout, npu.Attrs{"p": 0.1, "id": 3, "rows": true}, list{x, d(npu.I64)}, x)},
 		{"", op(npu.Transpose, npu.Attrs{"perm": []int{0, 2, 1, 3}}, list{q}, h(2, 32, 1024, 128))},
 		{"", op(npu.Concat, npu.Attrs{"axis": 1}, list{x, x}, h(8, 128, 56, 56))},
 		{"", op(npu.Slice, npu.Attrs{"begin": []int{0, 0, 1, 1}, "end": []int{8, 64, 55, 55}}, list{x}, h(8, 64, 54, 54))},

@@ -32,13 +32,14 @@ var notes = map[string]string{
 		"of 16-bit operands to 16 bits, unless exact products are asked for.",
 	npu.LinearCrossEntropyBwd:  "As linear_cross_entropy. Gradients of logits are rounded to the type of activations for the products.",
 	npu.LinearCrossEntropyGrad: "As linear_cross_entropy_bwd.",
-	npu.Dropout:                "The operator's own bits. The seed is device memory, which only aclnnDropoutGenMaskV2Tensor takes: CANN 9.0 on.",
-	npu.Convert:                "Rounding to 16 bits is the operator's, to nearest even as far as is known. rstd of batchnorm cannot be converted.",
-	npu.Embedding:              "An id outside of the table is undefined; ids are checked where data enter.",
-	npu.EmbeddingBwd:           "Sums in f32, in the operator's order; deterministic where determinism is on.",
-	npu.RMSNorm:                "AddRmsNorm cannot be used: it wants weights of the type of activations, and they are f32.",
-	npu.RMSNormBwd:             "dx is rounded before the residual's gradient is added.",
-	npu.LayerNormBwd:           "As rmsnorm_bwd.",
+	npu.Dropout: "The operator's own bits. The seed is device memory, which only aclnnDropoutGenMaskV2Tensor takes: CANN 9.0 on. " +
+		"With rows, a vector of factors is drawn and multiplied by.",
+	npu.Convert:      "Rounding to 16 bits is the operator's, to nearest even as far as is known. rstd of batchnorm cannot be converted.",
+	npu.Embedding:    "An id outside of the table is undefined; ids are checked where data enter.",
+	npu.EmbeddingBwd: "Sums in f32, in the operator's order; deterministic where determinism is on.",
+	npu.RMSNorm:      "AddRmsNorm cannot be used: it wants weights of the type of activations, and they are f32.",
+	npu.RMSNormBwd:   "dx is rounded before the residual's gradient is added.",
+	npu.LayerNormBwd: "As rmsnorm_bwd.",
 	npu.Rope: "In f32: the operator wants sines and cosines in the type of x. Without the operator, or for heads that it does not take, composed. Positions " +
 		"that are data (generation) are limited to 0…2²⁰-1.",
 	npu.Attention: "At most 256 heads of at most 768. lse is kept as maximum and sum, 8 times each, as the gradient operator wants them. Segments need a " +

@@ -15,7 +15,7 @@ INLINE I ISA(kept)(uint64_t seed, uint64_t i, uint64_t least) {
 #define TYPED "dropout.per_type.h"
 #include "types.h"
 
-// n: elements, id. f: p. Arguments x, seed, y.
+// n: elements, id, elements of a row (0: each for itself). f: p. Arguments x, seed, y.
 static int ISA(dropout)(kern_cmd *c, int nthreads) {
 	kern_for(nthreads, (c->n[0] + 1023) / 1024, 1024, PICK(dropout_range), c);
 	return 0;

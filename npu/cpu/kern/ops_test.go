@@ -323,6 +323,27 @@ func TestDropout(t *testing.T) {
 	}
 }
 
+// Rows that are dropped together, in each layout, with rows shorter and longer than a block of the loop.
+func TestDropoutRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 2))
+	for _, dt := range acts {
+		for _, x := range []npu.Desc{
+			npu.D(dt, 5), npu.D(dt, 700, 3), npu.D(dt, 3, 5000), npu.D(dt, 4, 6, 5, 7), npu.D(dt, 4, 32, 5, 7).With(kern.NChw16c),
+			npu.D(dt, 4, 32, 5, 7).With(kern.NChw8c), npu.D(dt, 9, 6, 5, 7).With(kern.NHWC),
+		} {
+			for _, p := range []float64{0, 0.3, 0.9} {
+				seed := make([]byte, 8)
+				for i := range seed {
+					seed[i] = byte(r.IntN(256))
+				}
+				a := npu.Attrs{"p": p, "id": r.IntN(50), "rows": true}
+				op := npu.Op{Kind: npu.Dropout, Attrs: a, In: []npu.Desc{x, npu.D(npu.I64)}, Out: []npu.Desc{x}}
+				twin{op: op, in: [][]byte{nil, seed}, alias: map[int]int{0: 0}}.run(t, r)
+			}
+		}
+	}
+}
+
 func TestReduce(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 1))
 	for _, dt := range acts {

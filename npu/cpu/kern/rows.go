@@ -55,8 +55,17 @@ func prepareTopK(op npu.Op) *Call { return classes("topk", op, op.Out...) }
 func prepareDropout(op npu.Op) *Call {
 	x := op.In[0]
 	dt, ok := act(x.DType)
-	if !ok || x.Layout != npu.Plain || !alike(x, op.Out[0]) {
+	if !ok || !alike(x, op.Out[0]) {
 		return nil
 	}
-	return &Call{kernel: "dropout", dt: dt, n: []int64{x.Shape.Elems(), int64(op.Attrs.Int("id", 0))}, f: []float64{op.Attrs.Float("p", 0)}}
+	row := int64(0)
+	if op.Attrs.Bool("rows") { // which are the outermost axis of all layouts
+		if !flat(x) {
+			return nil
+		}
+		row = x.Shape.Elems() / int64(max(x.Shape[0], 1))
+	} else if x.Layout != npu.Plain {
+		return nil
+	}
+	return &Call{kernel: "dropout", dt: dt, n: []int64{x.Shape.Elems(), int64(op.Attrs.Int("id", 0)), row}, f: []float64{op.Attrs.Float("p", 0)}}
 }
