@@ -2,13 +2,21 @@ package generate
 
 import (
 	"context"
+	"time"
 
 	"github.com/gotrain/gotrain/npu"
 )
 
-// ahead is how many steps are enqueued at a time. The stream's thread chooses the tokens of one and begins the next, without waiting for another goroutine to
-// wake up. That takes a tenth of a millisecond on an idle machine, as long as a fifth of a small model's token, and several on a busy one.
+// ahead is how many runs of steps are enqueued at a time. The stream's thread chooses the tokens of one step and begins the next, without waiting for another
+// goroutine to wake up. That takes a tenth of a millisecond on an idle machine, as long as a fifth of a small model's token, and several on a busy one.
 const ahead = 2
+
+// Waking the goroutine that reports costs the stream's thread tens of microseconds, and the goroutine then needs a processor. So as many steps as take about
+// reportEvery, at most mostSteps, are reported together: sooner than anybody reads.
+const (
+	reportEvery = 4 * time.Millisecond
+	mostSteps   = 16
+)
 
 // token is one that was chosen.
 type token struct {
@@ -18,10 +26,17 @@ type token struct {
 
 // step is one run of the model, for the newest token of each text.
 type step struct {
-	end    npu.Event // recorded behind the host function that sets the rest
-	chosen []token   // what follows
-	over   bool      // no text is left
+	done   bool    // its host function ran, which sets the rest
+	chosen []token // what follows
+	over   bool    // no text is left
 	err    error
+}
+
+// steps is a run of steps that are reported together.
+type steps struct {
+	all []step
+	n   int       // how many of them are in use
+	end npu.Event // recorded behind the last one's host function
 }
 
 // write generates until all texts are done. The first tokens follow from the logits that reading the prompts left.
@@ -31,32 +46,54 @@ func (g *Generator) write(ctx context.Context, texts []*text, emit func(text int
 	if stop, err := first.tell(ctx, emit, st); stop {
 		return err
 	}
-	var steps [ahead]step
-	for i := range steps {
-		if steps[i].end, err = g.dev.NewEvent(); err != nil {
+	var runs [ahead]steps
+	for i := range runs {
+		runs[i].all = make([]step, mostSteps)
+		if runs[i].end, err = g.dev.NewEvent(); err != nil {
 			return err
 		}
-		defer steps[i].end.Close()
+		defer runs[i].end.Close()
 	}
-	err = g.enqueue(texts, &steps[0])
-	for n := 0; err == nil; n++ {
-		if err = g.enqueue(texts, &steps[(n+1)%ahead]); err != nil {
+	err = g.enqueue(texts, &runs[0], 1)
+	begin, n := time.Now(), 1
+	for i := 0; err == nil; i++ {
+		r := &runs[i%ahead]
+		if err = g.enqueue(texts, &runs[(i+1)%ahead], n); err != nil {
 			break
 		}
-		s := &steps[n%ahead]
-		if err = s.end.Sync(context.WithoutCancel(ctx)); err != nil {
-			break
-		}
-		st.Steps++
+		failed := r.end.Sync(context.WithoutCancel(ctx))
+		now := time.Now()
+		n = together(now.Sub(begin) / time.Duration(r.n))
+		begin = now
 		stop := false
-		if stop, err = s.tell(ctx, emit, st); stop {
+		if stop, err = r.tell(ctx, emit, st); stop {
 			break
 		}
+		err = failed
 	}
 	if dropped := g.drop(); err == nil {
 		err = dropped
 	}
 	return err
+}
+
+// together is how many steps of a given time are reported together.
+func together(step time.Duration) int {
+	return int(max(1, min(mostSteps, reportEvery/max(step, 1))))
+}
+
+// tell reports the steps of a run that took place, and whether one of them was the last of all.
+func (r *steps) tell(ctx context.Context, emit func(text int, id int32), st *Stats) (stop bool, err error) {
+	for i := range r.all[:r.n] {
+		if !r.all[i].done {
+			break
+		}
+		st.Steps++
+		if stop, err = r.all[i].tell(ctx, emit, st); stop {
+			break
+		}
+	}
+	return stop, err
 }
 
 // tell reports the tokens of a step, and whether it was the last.
@@ -72,28 +109,35 @@ func (s *step) tell(ctx context.Context, emit func(text int, id int32), st *Stat
 	return err != nil, err
 }
 
-// enqueue enqueues a step: the model, then the choice of what follows and the inputs of the next step, on the stream's thread.
-func (g *Generator) enqueue(texts []*text, s *step) error {
-	if err := g.forward(g.step); err != nil {
-		return err
-	}
-	err := g.stream.Do(func() error {
-		for i := range texts {
-			g.newest[i] = g.step.logits(i, g.config.Vocab)
+// enqueue enqueues n steps: the model, then the choice of what follows and the inputs of the next step, on the stream's thread.
+func (g *Generator) enqueue(texts []*text, r *steps, n int) error {
+	r.n = n
+	for i := range r.all[:n] {
+		if err := g.forward(g.step); err != nil {
+			return err
 		}
-		g.advance(texts, s)
-		return nil
-	})
-	if err != nil {
-		return err
+		s := &r.all[i]
+		s.done = false
+		err := g.stream.Do(func() error {
+			for i := range texts {
+				g.newest[i] = g.step.logits(i, g.config.Vocab)
+			}
+			if g.advance(texts, s); s.over || s.err != nil {
+				g.stream.Skip(true) // what is enqueued behind it, up to drop
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return g.stream.Record(s.end)
+	return g.stream.Record(r.end)
 }
 
 // advance chooses tokens and makes them the inputs of the model.
 func (g *Generator) advance(texts []*text, s *step) {
 	s.chosen, s.err = g.choose(texts, s.chosen[:0])
-	s.over = over(texts)
+	s.over, s.done = over(texts), true
 	g.step.clear()
 	for i, t := range texts {
 		if !t.done {
@@ -103,7 +147,7 @@ func (g *Generator) advance(texts []*text, s *step) {
 	}
 }
 
-// drop ends the steps that were enqueued ahead, and clears the stream's error.
+// drop ends the steps that were enqueued ahead, and clears the stream's error. After it the stream skips nothing.
 func (g *Generator) drop() error {
 	g.stream.Skip(true)
 	defer g.stream.Skip(false)

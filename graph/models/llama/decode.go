@@ -14,7 +14,7 @@ type Step struct {
 }
 
 // Decode adds the network for writing: keys and values of earlier tokens are kept in States of room tokens, named
-// model.layers.N.self_attn.k_cache and v_cache. Result: the logits f32 or act [B V] of what follows each text's newest token.
+// model.layers.N.self_attn.k_cache and v_cache. Result: the logits f32[B V] of what follows each text's newest token.
 func (c Config) Decode(b *graph.Builder, in Step, room int) *graph.Node {
 	m := c.start(b, Weights{})
 	rows := b.Dim(in.Tokens, 0)
@@ -30,5 +30,6 @@ func (c Config) Decode(b *graph.Builder, in Step, room int) *graph.Node {
 	if b.Dim(in.Tokens, 1) > 1 { // only the newest tokens are asked
 		x = b.Embedding(in.Last, x)
 	}
-	return b.Linear(x, head, nil)
+	// Their sums are float32 whatever is multiplied, and are chosen from as they are: rounding all of a vocabulary's would cost a pass over it, and ties.
+	return b.Apply(npu.MatMul, npu.Attrs{"tb": true, "out": "f32"}, x, head)[0]
 }

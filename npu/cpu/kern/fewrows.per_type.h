@@ -31,24 +31,58 @@ INLINE void FN(few_block)(V *sums, int64_t step, const AT *a, const EL *b, int64
 	UNROLL_ALL for (int j = 0; j < M * R; j++) sums[j / R * FEW_GROUP + j % R * step] = s[j];
 }
 
+// Columns col…col+m-1 of row q of y, m ≤ FEW_GROUP, are the sums in t.
+static void FN(few_store)(const kern_cmd *c, const float *t, int64_t q, int64_t col, int m) {
+	float bias[FEW_GROUP] = {0};
+	if (c->p[2]) memcpy(bias, (const float *)c->p[2] + col, (size_t)m * 4);
+	for (int r = 0; r < m; r += VL) {
+		int n = m - r < VL ? m - r : VL;
+		int64_t at = q * c->n[2] + col + r;
+		V v = ISA(ld_f32)(t + r) + ISA(ld_f32)(bias + r);
+		if (!(c->flags & FEW_OUT_F32))
+			ST((EL *)c->p[3] + at, v);
+		else if (n == VL)
+			ISA(st_f32)((float *)c->p[3] + at, v);
+		else
+			ISA(stn_f32)((float *)c->p[3] + at, v, n);
+	}
+}
+
 // Columns col…col+m-1 of y, m ≤ FEW_GROUP, from their sums.
 static void FN(few_put)(const kern_cmd *c, const V *sums, int64_t col, int m) {
 	for (int64_t q = 0; q < c->n[0]; q++) {
-		float t[FEW_GROUP], bias[FEW_GROUP] = {0};
-		if (c->p[2]) memcpy(bias, (const float *)c->p[2] + col, (size_t)m * 4);
+		float t[FEW_GROUP];
 		for (int r = 0; r < m; r += 4) ISA(sum4)(t + r, sums + q * FEW_GROUP + r);
-		for (int r = 0; r < m; r += VL) {
-			int n = m - r < VL ? m - r : VL;
-			int64_t at = q * c->n[2] + col + r;
-			V v = ISA(ld_f32)(t + r) + ISA(ld_f32)(bias + r);
-			if (!(c->flags & FEW_OUT_F32))
-				ST((EL *)c->p[3] + at, v);
-			else if (n == VL)
-				ISA(st_f32)((float *)c->p[3] + at, v);
-			else
-				ISA(stn_f32)((float *)c->p[3] + at, v, n);
-		}
+		FN(few_store)(c, t, q, col, m);
 	}
+}
+
+// The products of one row of a with rows j…j+m-1 of b, m ≤ FEW_GROUP, and as many of each further stream, where a fits in the first-level cache: sums stay in
+// registers from the first element to the last, so that nothing but the matrix is loaded. The order of additions is that of few_group.
+static void FN(few_single)(const kern_cmd *c, int64_t j, int m, int64_t each) {
+	enum { R = FEW_BESIDE(1) };
+	const AT *a = sizeof(AT) == sizeof(EL) ? c->p[0] : c->ws;
+	int64_t k = c->n[1];
+	float t[R][FEW_GROUP], four[R];
+	for (int r = 0; r < m; r++) {
+		const EL *b = (const EL *)c->p[1] + (j + r) * k;
+		V s[R];
+		UNROLL for (int u = 0; u < R; u++) s[u] = (V){0};
+		int64_t i = 0;
+		for (; i + STEP <= k; i += STEP) {
+			int n = STEP;
+			VEC x = LDA(a + i);
+			UNROLL for (int u = 0; u < R; u++) DOT(s[u], x, LDB(b + u * each * k + i));
+		}
+		if (i < k) {
+			int n = (int)(k - i);
+			VEC x = LDA(a + i);
+			UNROLL for (int u = 0; u < R; u++) DOT(s[u], x, LDB(b + u * each * k + i));
+		}
+		ISA(sum4)(four, s);
+		UNROLL for (int u = 0; u < R; u++) t[u][r] = four[u];
+	}
+	for (int u = 0; u < R; u++) FN(few_store)(c, t[u], 0, j + u * each, m);
 }
 
 // Rows j…j+m-1 of b, m ≤ FEW_GROUP, and as many of each further stream; a stream begins each rows after the one before. With 0 there is but one, whose
@@ -93,7 +127,11 @@ static void FN(few_groups)(void *ctx, int64_t lo, int64_t hi) {
 	int64_t j = lo * FEW_GROUP, end = hi * FEW_GROUP < c->n[2] ? hi * FEW_GROUP : c->n[2];
 	if (few_apart()) {
 		int64_t each = (end - j) / FEW_BESIDE(c->n[0]), first = j + each;
-		for (; j < first; j += FEW_GROUP) FN(few_group)(c, j, (int)(first - j < FEW_GROUP ? first - j : FEW_GROUP), each);
+		int single = c->n[0] == 1 && c->n[1] * (int64_t)sizeof(AT) <= FEW_PIECE;
+		for (; j < first; j += FEW_GROUP) {
+			int m = (int)(first - j < FEW_GROUP ? first - j : FEW_GROUP);
+			single ? FN(few_single)(c, j, m, each) : FN(few_group)(c, j, m, each);
+		}
 		j = first + (FEW_BESIDE(c->n[0]) - 1) * each;
 	}
 	for (; j < end; j += FEW_GROUP) FN(few_group)(c, j, (int)(end - j < FEW_GROUP ? end - j : FEW_GROUP), 0);
