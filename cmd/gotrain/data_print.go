@@ -8,6 +8,7 @@ import (
 
 	"github.com/gotrain/gotrain/internal/amount"
 	"github.com/gotrain/gotrain/train/data/survey"
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // printCheck prints what is wrong with the samples.
@@ -21,7 +22,7 @@ func (a *app) printCheck(r *survey.Report) error {
 		}{{"cannot be read", s.Broken}, {"is damaged, but readable", s.Damaged}} {
 			for _, b := range list.of {
 				reason, _, _ := strings.Cut(strings.TrimPrefix(b.Reason, b.Path+": "), "\n")
-				fmt.Fprintf(a.out, "  %s %s: %s\n", b.Path, list.what, reason)
+				fmt.Fprintf(a.out, "  %s %s: %s\n", foreign.Line(b.Path), list.what, reason)
 				clean = false
 			}
 		}
@@ -45,7 +46,7 @@ func (a *app) printCheck(r *survey.Report) error {
 		}
 		fmt.Fprintf(a.out, "%s:\n", what)
 		for _, c := range d.Samples {
-			fmt.Fprintf(a.out, "  %s  %s\n", c.Set, c.Path)
+			fmt.Fprintf(a.out, "  %s  %s\n", c.Set, foreign.Line(c.Path))
 		}
 	}
 	switch {

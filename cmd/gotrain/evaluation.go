@@ -17,6 +17,7 @@ import (
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/confusion"
 	"github.com/gotrain/gotrain/train/data"
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // evalFlags are the flags of eval that say what to print.
@@ -51,6 +52,9 @@ func (f *evalFlags) check(first bool) error {
 	for _, to := range append(slices.Clone(f.confusion), f.predictions) { // before the work
 		if to == "" || to == "-" || !first {
 			continue
+		}
+		if st, err := os.Stat(to); err == nil && st.IsDir() {
+			return launch.WithCode(launch.ExitStorage, fmt.Errorf("%s cannot be written: it is a folder", to))
 		}
 		if st, err := os.Stat(filepath.Dir(to)); err != nil || !st.IsDir() {
 			return launch.WithCode(launch.ExitStorage, fmt.Errorf("%s cannot be written: there is no folder %s", to, filepath.Dir(to)))
@@ -141,7 +145,7 @@ func (e *evaluation) show(out io.Writer, f *evalFlags) error {
 		fmt.Fprintf(out, "\nthe largest losses\n")
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, j := range e.worst(f.worst) {
-			fmt.Fprintf(w, "  %.3f\t%s\t%s\ttaken for %s %.1f %%\n", j.Loss, j.place(), j.Class, j.Predicted[0].Class, 100*j.Predicted[0].Probability)
+			fmt.Fprintf(w, "  %.3f\t%s\t%s\ttaken for %s %.1f %%\n", j.Loss, foreign.Line(j.place()), j.Class, j.Predicted[0].Class, 100*j.Predicted[0].Probability)
 		}
 		return w.Flush()
 	}

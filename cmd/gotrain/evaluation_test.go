@@ -116,6 +116,13 @@ func TestOnlyTheFirstRankNeedsTheFoldersOfFiles(t *testing.T) {
 	if err := f.check(true); launch.ExitCode(err) != launch.ExitStorage {
 		t.Error(err)
 	}
+	f = evalFlags{top: 1, predictions: filepath.Join(t.TempDir(), "p.csv")}
+	if err := os.Mkdir(f.predictions, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.check(true); launch.ExitCode(err) != launch.ExitStorage || !strings.Contains(err.Error(), "it is a folder") {
+		t.Error(err)
+	}
 }
 
 // What cannot be done is said before the work.

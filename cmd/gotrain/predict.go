@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +24,7 @@ import (
 	"github.com/gotrain/gotrain/recipes/assemble"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
+	"github.com/gotrain/gotrain/train/foreign"
 	"github.com/gotrain/gotrain/train/predict"
 )
 
@@ -81,6 +86,9 @@ func (a *app) predict(ctx context.Context, path string, args []string, f *predic
 	}
 	m, err := openPredictor(ctx, findModel(path), opts)
 	if err != nil {
+		if i := slices.IndexFunc(args, holdsCheckpoint); i >= 0 && !holdsCheckpoint(path) {
+			err = fmt.Errorf("%w\nhint: the checkpoint comes first, then the pictures: gotrain predict %s %s", err, args[i], path)
+		}
 		return err
 	}
 	defer m.Close()
@@ -277,8 +285,8 @@ func (p *predictions) print(x answer) error {
 	line := jsonPrediction{Path: x.path, Classes: x.res.Top(p.f.top)}
 	if x.res.Err != nil {
 		p.bad++
-		line.Error = strings.TrimPrefix(x.res.Err.Error(), x.path+": ")
-		fmt.Fprintf(p.a.err, "%s: %s\n", x.path, line.Error)
+		line.Error = reason(x.path, x.res.Err)
+		fmt.Fprintf(p.a.err, "%s: %s\n", foreign.Line(x.path), line.Error)
 	}
 	if p.f.asJSON {
 		return p.a.printLine(line)
@@ -293,6 +301,24 @@ func (p *predictions) print(x answer) error {
 		}
 		fmt.Fprintf(&b, "%s %.2f %%", c.Name, 100*c.Probability)
 	}
-	_, err := fmt.Fprintf(p.a.out, "%s: %s\n", x.path, b.String())
+	_, err := fmt.Fprintf(p.a.out, "%s: %s\n", foreign.Line(x.path), b.String())
 	return err
+}
+
+// holdsCheckpoint reports whether a path leads to a checkpoint.
+func holdsCheckpoint(path string) bool {
+	path = findModel(path)
+	if _, err := os.Stat(filepath.Join(path, checkpoint.ManifestFile)); err == nil {
+		return true
+	}
+	list, err := checkpoint.New(checkpoint.OS{}, path, 0).List(context.Background())
+	return err == nil && len(list) > 0
+}
+
+// reason is what an error says besides the path.
+func reason(path string, err error) string {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) && p.Path == path && err == error(p) {
+		return p.Err.Error()
+	}
+	return strings.TrimPrefix(err.Error(), path+": ")
 }

@@ -47,6 +47,24 @@ func TestPredict(t *testing.T) {
 			t.Errorf("line %d: %q, want %q", i, lines[i], want)
 		}
 	}
+	// A name with a newline stays on its line, and whoever names the pictures first is told.
+	raw, err := os.ReadFile(filepath.Join(pics, "dog", "0.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := filepath.Join(t.TempDir(), "two\nlines\t.png")
+	if err := os.WriteFile(odd, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := cli(t, "predict", run, odd, "--top", "1"); code != 0 || strings.Count(out, "\n") != 1 || !strings.Contains(out, `two\nlines\t.png: `) {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code := cli(t, "predict", pics, run); code != 66 || !strings.Contains(errs, "hint: the checkpoint comes first") {
+		t.Errorf("exit code %d\n%s", code, errs)
+	}
+	if _, errs, code := cli(t, "predict", run, "/nowhere.jpg"); code != 66 || !strings.HasPrefix(errs, "/nowhere.jpg: no such file") {
+		t.Errorf("exit code %d\n%s", code, errs)
+	}
 	broken := filepath.Join(t.TempDir(), "broken.png")
 	if err := os.WriteFile(broken, []byte("\x89PNG\r\n\x1a\nnot"), 0o644); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,8 @@
 //	raw, err := foreign.ReadFile(path, 1<<20)       // whole, at most 1 MiB
 //	z, err := foreign.Gunzip(r)                     // fails with ErrBomb on a decompression bomb
 //	out := foreign.Writer(os.Stdout)                // control characters become \x1b and so on
-//	s := foreign.Printable(name)
+//	s := foreign.Printable(text)
+//	s := foreign.Line(name)                         // newlines and tabs too, for names in tables
 //
 // # Rules
 //

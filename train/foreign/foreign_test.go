@@ -12,6 +12,13 @@ import (
 	"testing"
 )
 
+// A name in a table stays on its line.
+func TestLine(t *testing.T) {
+	if got := Line("a\nb\tc\x1b[1m"); got != `a\nb\tc\x1b[1m` {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -23,6 +23,11 @@ func Printable(s string) string {
 	return b.String()
 }
 
+// Line is Printable on one line: newlines and tabs become escapes too. Use it for names in tables and lists.
+func Line(s string) string { return lines.Replace(Printable(s)) }
+
+var lines = strings.NewReplacer("\n", `\n`, "\t", `\t`)
+
 func clean(s string) bool {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
