@@ -22,6 +22,7 @@ import (
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/recipes/assemble"
+	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/checkpoint/llamafile"
 	"github.com/gotrain/gotrain/train/foreign"
@@ -31,7 +32,7 @@ import (
 // predictFlags are the flags of predict.
 type predictFlags struct {
 	top, batch, threads, workers int
-	device, dtype                string
+	device, dtype, conv          string
 	asJSON                       bool
 }
 
@@ -65,10 +66,13 @@ A file that cannot be read is named and the rest goes on; the exit code is then 
 	fl.IntVar(&f.batch, "batch", 32, "largest number of pictures to compute together")
 	fl.StringVar(&f.dtype, "dtype", "", "`type` of activations: f32, bf16 or f16; empty: that of the training")
 	fl.StringVar(&f.device, "device", "auto", "auto, npu, cpu or ref")
+	fl.StringVar(&f.conv, "conv-algorithm", train.AutoConv, "`how` convolutions are computed: auto, direct or winograd; auto: as in the training, otherwise the "+
+		"fastest, measured once a machine")
 	fl.IntVar(&f.threads, "threads", 0, "compute threads; 0: all cores")
 	fl.IntVar(&f.workers, "workers", 0, "pictures to decode at the same time; 0: as many as there are cores")
 	a.completeWords(c, "dtype", "f32", "bf16", "f16")
 	a.completeWords(c, "device", "auto", "npu", "cpu", "ref")
+	a.completeWords(c, "conv-algorithm", train.AutoConv, train.DirectConv, train.WinogradConv)
 	return c
 }
 
@@ -143,6 +147,12 @@ func (f *predictFlags) options() (opts []predict.Option, err error) {
 		o = append(o, predict.WithCompute(t))
 	default:
 		return nil, fmt.Errorf("--dtype %s: f32, bf16 or f16", f.dtype)
+	}
+	switch f.conv {
+	case train.AutoConv, train.DirectConv, train.WinogradConv:
+		o = append(o, predict.WithConvAlgorithm(f.conv))
+	default:
+		return nil, fmt.Errorf("--conv-algorithm %s: auto, direct or winograd", f.conv)
 	}
 	return o, nil
 }

@@ -8,6 +8,7 @@
 //	Prune    drops unused calls
 //	Recompute (where asked for) keeps of each block what others read, and puts copies of the rest before the
 //	         backward pass that needs it
+//	Fold     (where asked for, for predictions) makes batchnorm with fixed statistics part of the convolution before it
 //	Fuse     merges calls where the target has a kernel for the whole: batchnorm+relu, batchnorm+add+relu, their
 //	         backward passes, gradient sums into the op that reads them, conv+relu, add+relu; residual sums into
 //	         rmsnorm and its gradient, loss and gradients of linear_cross_entropy

@@ -92,6 +92,8 @@ type Plan struct {
 	Once int
 	// Compute is the dtype of activations.
 	Compute npu.DType
+	// Folds are the batch normalisations that convolutions took in, with Options.Fold: some parameters must then be filled with what Fold.Apply makes of them.
+	Folds []Fold
 
 	options   Options
 	inherited []ID // tensors that became aliases of gradients (inherit)
@@ -107,6 +109,8 @@ type Options struct {
 	Recompute bool
 	// Constant promises that weights do not change from run to run, so that what is made of them alone is made once and kept: for generation.
 	Constant bool
+	// Fold makes batch normalisations with fixed statistics part of the convolutions before them: for predictions. See Plan.Folds.
+	Fold bool
 	// Algorithm names the algorithm of an op (npu.AttrAlgorithm), which has no layouts yet; nil: the device's default everywhere.
 	Algorithm func(npu.Op) string
 	NoFuse    bool // for comparisons
@@ -125,6 +129,11 @@ func Build(g *Graph, t Target, o Options) (*Plan, error) {
 		if err := Recompute(w); err != nil {
 			return nil, err
 		}
+		Prune(w)
+	}
+	var folds []Fold
+	if o.Fold {
+		folds = fold(w, t.Has)
 		Prune(w)
 	}
 	if !o.NoFuse {
@@ -150,7 +159,7 @@ func Build(g *Graph, t Target, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Compute, p.options = o.Compute, o
+	p.Compute, p.options, p.Folds = o.Compute, o, folds
 	if o.Constant {
 		p.hoist()
 	}

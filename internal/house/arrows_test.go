@@ -65,7 +65,7 @@ var arrows = map[string]string{
 	"train/foreign":               "",
 	"train/generate":              "npu graph graph/models/llama",
 	"train/confusion":             "", // pure: counts, tables and a picture of them
-	"train/predict":               "npu ddp/launch graph graph/models train train/checkpoint train/data/images",
+	"train/predict":               "npu npu/tune ddp/launch graph graph/models graph/plan train train/checkpoint train/data/images",
 	"train/checkpoint/...":        "optim train/checkpoint/... train/foreign internal/amount",
 	"train/checkpoint/llamafile":  "graph/models/llama train/checkpoint/... train/foreign",
 	"train/telemetry":             "ddp/launch train/foreign internal/amount",

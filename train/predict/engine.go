@@ -14,6 +14,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models"
+	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train"
 )
@@ -32,6 +33,9 @@ type engine struct {
 	layouts map[string]npu.Layout
 	bufs    []npu.Buffer
 	outputs int
+	folds   []plan.Fold // batch normalisations that convolutions have taken in
+	noFold  bool        // for tests
+	conv    algorithms
 
 	queue chan *slot
 	ended chan struct{} // closed when run has ended; nil: it never ran
@@ -69,6 +73,7 @@ func newEngine(m *Model, w train.Weights, o *options) (*engine, error) {
 	if err := e.openDevice(m.network.Compute, o); err != nil {
 		return e, err
 	}
+	e.noFold, e.conv = o.noFold, newAlgorithms(o, m.state.Kernels)
 	var err error
 	if e.stream, err = e.dev.NewStream("compute"); err != nil {
 		return e, err
@@ -78,7 +83,7 @@ func newEngine(m *Model, w train.Weights, o *options) (*engine, error) {
 		return e, err
 	}
 	e.progs[o.batch] = p
-	e.layouts = p.prog.Layouts()
+	e.layouts, e.folds = p.prog.Layouts(), p.prog.Plan().Folds
 	for _, x := range p.prog.Weights() {
 		at, err := e.alloc(x.Bytes)
 		if err != nil {
@@ -172,17 +177,14 @@ func (e *engine) alloc(n int64) (npu.Ptr, error) {
 func (e *engine) fill(prog *graph.Program, w train.Weights) (err error) {
 	mover := graph.NewMover(e.dev, e.stream)
 	defer func() { err = errors.Join(err, mover.Close()) }()
+	r := &reader{place: e.place, weights: w}
+	if err := r.fold(prog, e.folds); err != nil {
+		return err
+	}
 	load := func(name string, at npu.Ptr, d npu.Desc) error {
-		shape, ok := w.Shape(name)
-		if !ok {
-			return fmt.Errorf("predict: %s lacks %s, which the network has\nhint: the weights are of another network", e.place, name)
-		}
-		if !npu.Shape(shape).Equal(d.Shape) {
-			return fmt.Errorf("predict: %s is %v in %s, %v in the network\nhint: the weights are of another network", name, shape, e.place, d.Shape)
-		}
-		v := make([]float32, d.Shape.Elems())
-		if err := w.Read(name, v); err != nil {
-			return fmt.Errorf("predict: %w", err)
+		v, err := r.read(name, d)
+		if err != nil {
+			return err
 		}
 		if err := mover.In(context.Background(), at, d, bytesOf(v)); err != nil {
 			return fmt.Errorf("predict: %s: %w", name, err)

@@ -38,6 +38,13 @@ func Open(path string, opts ...Option) (*Model, error) {
 	if o.batch < 0 || o.workers < 0 || o.threads < 0 {
 		return nil, fmt.Errorf("predict: a batch of %d, %d workers, %d threads: none may be negative", o.batch, o.workers, o.threads)
 	}
+	switch o.conv {
+	case "":
+		o.conv = train.AutoConv
+	case train.AutoConv, train.DirectConv, train.WinogradConv:
+	default:
+		return nil, fmt.Errorf("predict: unknown algorithm of convolutions %q\nhint: use %s, %s or %s", o.conv, train.AutoConv, train.DirectConv, train.WinogradConv)
+	}
 	m := &Model{path: path, network: checkpoint.Network{}}
 	if err := m.find(); err != nil {
 		return nil, err

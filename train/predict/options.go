@@ -2,6 +2,7 @@ package predict
 
 import (
 	"github.com/gotrain/gotrain/npu"
+	"github.com/gotrain/gotrain/npu/tune"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/checkpoint"
 	"github.com/gotrain/gotrain/train/data/images"
@@ -20,6 +21,9 @@ type options struct {
 	compute  npu.DType
 	batch    int
 	workers  int
+	conv     string
+	tuner    tune.Tuner
+	noFold   bool // for tests
 }
 
 // Option changes what Open does.
@@ -49,6 +53,11 @@ func WithDevice(family string, threads int, extra map[string]string) Option {
 
 // WithCompute sets the dtype of activations. The default is that of the training; where the device lacks it, f32 with a warning.
 func WithCompute(t npu.DType) Option { return func(o *options) { o.compute = t } }
+
+// WithConvAlgorithm says how convolutions are computed. train.AutoConv, the default: as in the training that made the checkpoint, and otherwise by the fastest
+// algorithm, which is measured once a machine. train.DirectConv and train.WinogradConv measure nothing, so that machines with the same library and instruction
+// set agree.
+func WithConvAlgorithm(name string) Option { return func(o *options) { o.conv = name } }
 
 // WithBatch sets the largest batch: 32.
 func WithBatch(n int) Option { return func(o *options) { o.batch = n } }

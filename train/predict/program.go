@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/gotrain/gotrain/graph"
@@ -41,9 +42,13 @@ func (e *engine) compile(rows int) (*program, error) {
 		return nil, fmt.Errorf("predict: the logits are %v, want f32[%d K]: one row of outputs for each of the %d rows of the batch", d, rows, rows)
 	}
 	b.Output(logitsOut, logits)
-	prog, err := graph.Compile(b, e.dev, graph.Options{Compute: e.compute, Constant: true, Layouts: e.layouts})
+	prog, err := e.lower(b)
 	if err != nil {
 		return nil, fmt.Errorf("predict: %s: %w", e.place, err)
+	}
+	if len(e.progs) > 0 && !slices.Equal(prog.Plan().Folds, e.folds) {
+		return nil, errors.Join(fmt.Errorf("predict: %s: the network of %d rows normalises otherwise than the largest batch\nhint: a model must not depend on "+
+			"the number of rows", e.place, rows), prog.Close())
 	}
 	p := &program{prog: prog, copy: e.dev.Info().Separate}
 	if e.outputs == 0 { // the first one, before anything runs
@@ -62,6 +67,20 @@ func (e *engine) compile(rows int) (*program, error) {
 	e.bufs = append(e.bufs, host)
 	p.host = floats(host.Host()[:d.PlainBytes()])
 	return p, nil
+}
+
+// lower plans the network and prepares its kernels.
+func (e *engine) lower(b *graph.Builder) (*graph.Program, error) {
+	g, err := b.Lower()
+	if err != nil {
+		return nil, err
+	}
+	o := graph.Options{Compute: e.compute, Constant: true, Fold: !e.noFold, Layouts: e.layouts}
+	if err := e.conv.decide(g, e.dev, e.stream, o); err != nil {
+		return nil, err
+	}
+	o.Algorithm = e.conv.choose
+	return graph.CompileGraph(g, e.dev, o)
 }
 
 // bind gives a program its memory and computes what depends on the weights alone.
