@@ -15,11 +15,23 @@ const (
 	// Direct is the device's default.
 	Direct = ""
 	// Winograd4 and Winograd2 compute 3x3 convolutions of stride 1 in tiles of 4x4 and 2x2 results, with a quarter and 4/9 of the multiplications (Lavin and
-	// Gray, arXiv 1509.09308: F(4x4,3x3), F(2x2,3x3), and for the weight gradient F(3x3,4x4), F(3x3,2x2)). Of bf16 tensors, Winograd4 makes float32 products,
-	// and the result is rounded once; Winograd2 makes bf16 products, whose rounding costs up to three times that error.
-	Winograd4 = "winograd4"
-	Winograd2 = "winograd2"
+	// Gray, arXiv 1509.09308: F(4x4,3x3), F(2x2,3x3), and for the weight gradient F(3x3,4x4), F(3x3,2x2)). The large tiles interpolate at 0, the roots of 1/2
+	// and of 2, and infinity. Of bf16 tensors, Winograd4 makes float32 products, and the result is rounded once; Winograd2 makes bf16 products, whose rounding
+	// costs up to three times that error, and Winograd4BF16 makes them with large tiles, for five to eight times that error.
+	Winograd4     = "winograd4-sqrt2"
+	Winograd2     = "winograd2"
+	Winograd4BF16 = "winograd4-sqrt2-bf16"
 )
+
+// successors replace algorithms that earlier versions had, for checkpoints that name them. The large tiles interpolated at 0, 1, -1, 2, -2 and infinity, with
+// twice the error.
+var successors = map[string]string{"winograd4": Winograd4}
+
+// Successor is the algorithm that has replaced one of an earlier version; false if there is none.
+func Successor(name string) (string, bool) {
+	s, ok := successors[name]
+	return s, ok
+}
 
 // Algorithmic is a Device that has several algorithms for some ops. Its Choose and Compile execute an op with the algorithm that the attribute names, or fail:
 // they never fall back to another one.

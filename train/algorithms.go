@@ -112,8 +112,8 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 	if found {
 		k.Choices = tune.Choices{Algorithms: maps.Clone(was.Algorithms)}
 		if gone := k.Without(t.dev, all); len(gone) > 0 {
-			slog.Warn(fmt.Sprintf("this machine lacks the algorithm that the checkpoint %s has for %d convolutions: the run continues with the direct one, and "+
-				"losses agree to rounding, not bit by bit", name, len(gone)))
+			slog.Warn(fmt.Sprintf("this machine lacks the algorithm that the checkpoint %s has for %d convolutions: the run continues with %s, and "+
+				"losses agree to rounding, not bit by bit", name, len(gone), k.Only(gone).Sentence()))
 		}
 	}
 	ops = slices.DeleteFunc(ops, func(op npu.Op) bool { _, known := k.Algorithms[tune.Key(op)]; return known })

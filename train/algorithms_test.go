@@ -32,10 +32,23 @@ func (d noChoice) Choose(op npu.Op) (npu.Op, error) {
 	return d.twoWays.Choose(op)
 }
 
+// earlierWays has the name that an earlier version had for the second algorithm.
+type earlierWays struct{ twoWays }
+
+const earlier = "winograd4"
+
+func (d earlierWays) Algorithms(op npu.Op) (list []string) {
+	for _, a := range d.twoWays.Algorithms(op) {
+		list = append(list, strings.ReplaceAll(a, npu.Winograd4, earlier))
+	}
+	return list
+}
+
 func init() {
 	for name, wrap := range map[string]func(npu.Device) npu.Device{
 		"two-ways":  func(d npu.Device) npu.Device { return twoWays{d} },
 		"no-choice": func(d npu.Device) npu.Device { return noChoice{twoWays{d}} },
+		"earlier":   func(d npu.Device) npu.Device { return earlierWays{twoWays{d}} },
 		"one-way":   func(d npu.Device) npu.Device { return d },
 	} {
 		npu.Register(name, -1, func(o npu.Options) (npu.Device, error) {
@@ -121,7 +134,7 @@ func convolving(t *testing.T, caches []*cache, more ...Option) (got []string, er
 
 const (
 	allDirect   = "direct direct direct"
-	allWinograd = "winograd4 winograd4 winograd4"
+	allWinograd = npu.Winograd4 + " " + npu.Winograd4 + " " + npu.Winograd4
 )
 
 // Rank 0's measurement decides, also where other ranks have measured, or would measure, something else. The held-out network, with another batch, has a
@@ -173,6 +186,19 @@ func TestResumeFollowsTheAlgorithms(t *testing.T) {
 				t.Errorf("%q: %s: %q %v\n%s", fast, device, got, err, said())
 			}
 		}
+	}
+}
+
+// A checkpoint that names an algorithm of an earlier version continues with the one that has replaced it, and the run says so.
+func TestResumeWithASuccessor(t *testing.T) {
+	dir, before := t.TempDir(), strings.ReplaceAll(allWinograd, npu.Winograd4, earlier)
+	if got, err := convolving(t, []*cache{newCache(t, earlier)}, WithCheckpoints(dir, 2), WithDevice("earlier", 1)); err != nil || got[0] != before {
+		t.Fatalf("%q %v", got, err)
+	}
+	said := logged(t)
+	got, err := convolving(t, []*cache{newCache(t, npu.Direct)}, WithCheckpoints(dir, 2), WithSteps(6))
+	if want := "the run continues with " + npu.Winograd4 + " for 3 of 3"; err != nil || got[0] != allWinograd || !strings.Contains(said(), want) {
+		t.Errorf("%q %v\n%s", got, err, said())
 	}
 }
 
@@ -249,7 +275,7 @@ func TestAlgorithmsElsewhere(t *testing.T) {
 	tr = trainer(fast)
 	defer tr.Close()
 	s, err := tr.Summarise(t.Context(), 2)
-	if err != nil || s.Convolutions != "winograd4 for 2 of 2 distinct convolutions with a choice" {
+	if err != nil || s.Convolutions != npu.Winograd4+" for 2 of 2 distinct convolutions with a choice" {
 		t.Errorf("%v, %q", err, s.Convolutions)
 	}
 	untouched := newCache(t, npu.Winograd4)
@@ -268,7 +294,7 @@ func TestAlgorithmsElsewhere(t *testing.T) {
 		tr = trainer(other, from)
 		defer tr.Close()
 		s, err = tr.Summarise(t.Context(), 2)
-		if want := "as in the checkpoint step-00000004: winograd4 for 3 of 3 distinct convolutions with a choice"; err != nil || s.Convolutions != want {
+		if want := "as in the checkpoint step-00000004: " + npu.Winograd4 + " for 3 of 3 distinct convolutions with a choice"; err != nil || s.Convolutions != want {
 			t.Errorf("a plan of a run that continues %s checkpoint: %v, %q", name, err, s.Convolutions)
 		}
 	}

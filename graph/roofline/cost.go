@@ -157,11 +157,13 @@ func inner(o npu.Op) float64 {
 }
 
 // ease is by how much a kernel may do fewer operations than its op has, and the type of the factors that it multiplies. Winograd's convolutions
-// (arXiv 1509.09308) need 36 products where 16 results of a 3×3 filter have 144, or 16 instead of 36, and the larger tiles are float32 for every type.
+// (arXiv 1509.09308) need 36 products where 16 results of a 3×3 filter have 144, or 16 instead of 36; the larger tiles may multiply float32 for every type.
 func ease(o npu.Op, impl string, t npu.DType) (float64, npu.DType) {
 	switch name := o.Attrs.Str(npu.AttrAlgorithm); {
 	case name == npu.Winograd2:
 		return 2.25, t
+	case name == npu.Winograd4BF16:
+		return 4, t
 	case name == npu.Winograd4:
 		return 4, npu.F32
 	case name != npu.Direct || strings.Contains(impl, "wino"):

@@ -15,7 +15,7 @@ var dnnlMakers = map[string]maker{
 
 // makers lists the ways to execute an op, best first. Package kern has only kernels that beat the library's. An op that names an algorithm has one way.
 func (d *Device) makers(op npu.Op) []maker {
-	if winogradTiles[op.Attrs.Str(npu.AttrAlgorithm)] != 0 {
+	if winogradForms[op.Attrs.Str(npu.AttrAlgorithm)].tile != 0 {
 		return []maker{winogradMaker}
 	}
 	kind, list := op.Kind, []maker{kernMaker}

@@ -24,16 +24,20 @@ const maxWinogradScratch = 256 << 20
 var _ npu.Algorithmic = (*Device)(nil)
 
 // winograd returns the convolution for a size of tile, or errNotMine.
-func (d *Device) winograd(c conv, tile int) (*kern.Winograd, error) {
+func (d *Device) winograd(c conv, f winogradForm) (*kern.Winograd, error) {
 	k, pad := c.w.Shape, c.win.Pad
 	plain := c.groups == 1 && k[2] == 3 && k[3] == 3 && c.win.Stride == [2]int{1, 1} && c.win.Dilation == [2]int{1, 1}
 	if d.lib == nil || !plain || max(pad[0], pad[1], pad[2], pad[3]) > 2 || min(c.x.Shape.Elems(), c.y.Shape.Elems(), c.w.Shape.Elems()) == 0 {
 		return nil, errNotMine
 	}
-	if !d.winogradTypes(c, tile) {
+	if f.tile == 0 || !d.winogradTypes(c, f) {
 		return nil, errNotMine
 	}
-	w := &kern.Winograd{Tile: tile, In: k[1], Out: k[0], X: c.x, Y: c.y, Top: pad[0], Left: pad[1], Relu: c.relu, Threads: d.threads,
+	factors := npu.F32
+	if f.narrow {
+		factors = c.x.DType
+	}
+	w := &kern.Winograd{Tile: f.tile, Factors: factors, In: k[1], Out: k[0], X: c.x, Y: c.y, Top: pad[0], Left: pad[1], Relu: c.relu, Threads: d.threads,
 		Scratch: maxWinogradScratch}
 	switch c.kind {
 	case npu.Conv2DBwdData:
@@ -47,9 +51,9 @@ func (d *Device) winograd(c conv, tile int) (*kern.Winograd, error) {
 	return w, nil
 }
 
-// winogradTypes reports whether there are kernels for the types: all float32, or all bf16 but the weight gradient. Small tiles of bf16 have bf16 products,
-// which the processor must have; in float32 they would hardly save anything.
-func (d *Device) winogradTypes(c conv, tile int) bool {
+// winogradTypes reports whether there are kernels for the types: all float32, or all bf16 but the weight gradient. The processor must have bf16 products where
+// they are wanted; small tiles would hardly save anything without.
+func (d *Device) winogradTypes(c conv, f winogradForm) bool {
 	t := c.x.DType
 	switch {
 	case c.y.DType != t:
@@ -57,11 +61,16 @@ func (d *Device) winogradTypes(c conv, tile int) bool {
 	case c.kind == npu.Conv2DBwdWeights && c.w.DType != npu.F32, c.kind != npu.Conv2DBwdWeights && c.w.DType != t:
 		return false
 	}
-	return t == npu.F32 || t == npu.BF16 && (tile == 4 || d.hasBF16())
+	return t == npu.F32 && f != winogradForms[npu.Winograd4BF16] || t == npu.BF16 && (!f.narrow || d.hasBF16())
 }
 
-// winogradTiles are the sizes of tiles by algorithm.
-var winogradTiles = map[string]int{npu.Winograd4: 4, npu.Winograd2: 2}
+// winogradForm is the size of tiles, and whether products have factors of the pictures' type even if that is bf16.
+type winogradForm struct {
+	tile   int
+	narrow bool
+}
+
+var winogradForms = map[string]winogradForm{npu.Winograd4: {4, false}, npu.Winograd4BF16: {4, true}, npu.Winograd2: {2, true}}
 
 // winogradLayouts are the layouts of x and y.
 func (d *Device) winogradLayouts(c conv) (x, y npu.Layout) {
@@ -94,8 +103,8 @@ func (d *Device) Algorithms(op npu.Op) []string {
 	}
 	c := d.parseConv(op)
 	c.x.Layout, c.y.Layout = d.winogradLayouts(c)
-	for _, name := range []string{npu.Winograd4, npu.Winograd2} {
-		if _, err := d.winograd(c, winogradTiles[name]); err == nil {
+	for _, name := range []string{npu.Winograd4, npu.Winograd2, npu.Winograd4BF16} {
+		if _, err := d.winograd(c, winogradForms[name]); err == nil {
 			list = append(list, name)
 		}
 	}
@@ -105,13 +114,13 @@ func (d *Device) Algorithms(op npu.Op) []string {
 // Form implements tune.Formed. It tells how a convolution by Winograd's algorithm divides its work, which changes with the number of pictures. It is "" for
 // the library's kernels.
 func (d *Device) Form(op npu.Op) string {
-	tile, ok := winogradTiles[op.Attrs.Str(npu.AttrAlgorithm)]
+	form, ok := winogradForms[op.Attrs.Str(npu.AttrAlgorithm)]
 	if !ok {
 		return ""
 	}
 	c := d.parseConv(op)
 	c.x.Layout, c.y.Layout = d.winogradLayouts(c)
-	w, err := d.winograd(c, tile)
+	w, err := d.winograd(c, form)
 	if err != nil {
 		return ""
 	}
@@ -134,7 +143,7 @@ func buildWinograd(d *Device, op npu.Op) (body, error) {
 	if l, err := d.winogradWeights(c); err != nil || l != c.w.Layout {
 		return nil, errNotMine
 	}
-	w, err := d.winograd(c, winogradTiles[op.Attrs.Str(npu.AttrAlgorithm)])
+	w, err := d.winograd(c, winogradForms[op.Attrs.Str(npu.AttrAlgorithm)])
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +166,7 @@ func buildWinograd(d *Device, op npu.Op) (body, error) {
 			continue
 		}
 		if b.prims[shapeOf(p)] == nil {
-			if b.prims[shapeOf(p)], err = d.winogradProduct(p, dnnlTypes[w.Factors()], threads); err != nil {
+			if b.prims[shapeOf(p)], err = d.winogradProduct(p, dnnlTypes[w.Factors], threads); err != nil {
 				return nil, err
 			}
 		}

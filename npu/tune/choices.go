@@ -19,16 +19,36 @@ type Choices struct {
 // Algorithm is the algorithm of an op.
 func (c Choices) Algorithm(op npu.Op) string { return c.Algorithms[Key(op)] }
 
-// Without drops algorithms that the device does not have for these ops, which are all of the network's, and returns the keys of those.
-func (c *Choices) Without(dev npu.Device, ops []npu.Op) (dropped []string) {
+// Without replaces algorithms that the device does not have for these ops, which are all of the network's, and returns the keys of those. What an earlier
+// version of the same algorithm has computed its successor continues (npu.Successor), and everything else the direct algorithm.
+func (c *Choices) Without(dev npu.Device, ops []npu.Op) (replaced []string) {
 	for _, op := range ops {
 		key := Key(op)
-		if a := c.Algorithms[key]; a != npu.Direct && !slices.Contains(npu.Algorithms(dev, op), a) {
-			c.Algorithms[key] = npu.Direct
-			dropped = append(dropped, key)
+		a, has := c.Algorithms[key], npu.Algorithms(dev, op)
+		if a == npu.Direct || slices.Contains(has, a) {
+			continue
+		}
+		next, ok := npu.Successor(a)
+		if !ok || !slices.Contains(has, next) {
+			next = npu.Direct
+		}
+		c.Algorithms[key] = next
+		if !slices.Contains(replaced, key) {
+			replaced = append(replaced, key)
 		}
 	}
-	return dropped
+	return replaced
+}
+
+// Only is the part of the choices that has these keys.
+func (c Choices) Only(keys []string) Choices {
+	some := Choices{Algorithms: map[string]string{}}
+	for _, key := range keys {
+		if a, ok := c.Algorithms[key]; ok {
+			some.Algorithms[key] = a
+		}
+	}
+	return some
 }
 
 // common lists, by key, the algorithms that all ops of the key have, Direct first, and the first op of each key; keys are in the order of the ops.
@@ -61,7 +81,7 @@ func Forced(dev npu.Device, ops []npu.Op, prefix string) Choices {
 	return c
 }
 
-// Sentence says what was chosen: "winograd4 for 9, winograd2 for 1 and direct for 2 of 12 distinct convolutions". Without a choice it is "".
+// Sentence says what was chosen: "winograd4-sqrt2 for 9, winograd2 for 1, direct for 2 of 12 distinct convolutions with a choice". Without a choice it is "".
 func (c Choices) Sentence() string {
 	if len(c.Algorithms) == 0 {
 		return ""

@@ -10,8 +10,10 @@ import (
 
 // Key names an op in [Choices]: kind, attributes, types and shapes, without layouts and algorithm. Convolutions of more pictures than make 2 GFLOP have one
 // key, and it is the same on all machines, so that a checkpoint can be resumed elsewhere.
-func Key(op npu.Op) string {
-	op = small(op)
+func Key(op npu.Op) string { return name(small(op)) }
+
+// name is the key of exactly this op.
+func name(op npu.Op) string {
 	attrs := op.WithAlgorithm(npu.Direct).Attrs
 	if convolution(op) { // they repeat a shape
 		delete(attrs, "x_shape")
@@ -75,14 +77,29 @@ func forms(dev npu.Device, op npu.Op, names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// question is the contest of an op: with as few pictures as are enough work and take the same form as the op itself.
+// pixels is the number of pixels of results, in all pictures, from which on what is done once a launch no longer decides: each transformed weight takes part
+// in so many products, or a sixteenth of that.
+const pixels = 4096
+
+// enough is a convolution of as few pictures as make enough work and enough use of the weights, if the op has so many.
+func enough(op npu.Op) npu.Op {
+	measured := small(op)
+	if !convolution(op) || op.In[0].Shape[0] == 0 {
+		return measured
+	}
+	n, y := op.In[0].Shape[0], result(op)
+	use := (pixels + y[2]*y[3] - 1) / max(1, y[2]*y[3])
+	return withBatch(op, max(measured.In[0].Shape[0], min(n, use)))
+}
+
+// question is the contest of an op: with as few pictures as are enough and take the same form as the op itself. Its key has that number.
 func question(dev npu.Device, op npu.Op, names []string) Contest {
-	form, measured := forms(dev, op, names), small(op)
+	form, measured := forms(dev, op, names), enough(op)
 	for convolution(op) && forms(dev, measured, names) != form {
 		n := measured.In[0].Shape[0]
 		measured = withBatch(op, min(n+1+n/8, op.In[0].Shape[0]))
 	}
-	c := Contest{Key: Key(op), op: Key(op)}
+	c := Contest{Key: name(measured), op: Key(op)}
 	if form != "" {
 		c.Key += " " + form
 	}
@@ -131,12 +148,20 @@ func convolution(op npu.Op) bool { return weights(op) >= 0 }
 
 // flops is the arithmetic of a convolution.
 func flops(op npu.Op) int64 {
-	y, w := op.Out[0].Shape, op.In[1].Shape
+	w := op.In[1].Shape
+	if op.Kind == npu.Conv2DBwdWeights {
+		w = op.Out[0].Shape
+	}
+	return 2 * result(op).Elems() * w[1:].Elems()
+}
+
+// result is the shape of the forward pass's result, or of its gradient.
+func result(op npu.Op) npu.Shape {
 	switch op.Kind {
 	case npu.Conv2DBwdData:
-		y = op.In[0].Shape
+		return op.In[0].Shape
 	case npu.Conv2DBwdWeights:
-		y, w = op.In[1].Shape, op.Out[0].Shape
+		return op.In[1].Shape
 	}
-	return 2 * y.Elems() * w[1:].Elems()
+	return op.Out[0].Shape
 }

@@ -55,6 +55,25 @@ func TestFLOPs(t *testing.T) {
 	}
 }
 
+// Small pictures of many channels are measured as many at a time as the network has, or enough for each transformed weight to be used often; other networks
+// ask another question, and all have one key.
+func TestSmallPictures(t *testing.T) {
+	dev, _ := open(t, "a")
+	names := []string{npu.Direct, npu.Winograd4}
+	for i := range 3 {
+		for batch, want := range map[int]int{4: 4, 9: 9, 16: 16, 84: 84, 1000: 84} {
+			op := conv(batch, 512, 7)[i]
+			q := question(dev, op, names)
+			if n := q.Entrants[1].Op.In[0].Shape[0]; n != want || q.op != Key(op) || q.Key != name(q.Entrants[0].Op) {
+				t.Errorf("%d pictures are measured with %d, not %d, by the question %s of %s", batch, n, want, q.Key, q.op)
+			}
+		}
+		if a, b := Key(conv(16, 512, 7)[i]), Key(conv(9, 512, 7)[i]); a != b {
+			t.Errorf("two keys, %s and %s", a, b)
+		}
+	}
+}
+
 // What a device does in another way with many pictures is measured with so many, and is another question; in a network it is the same op.
 func TestForms(t *testing.T) {
 	dev, _ := open(t, "a")

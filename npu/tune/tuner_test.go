@@ -70,7 +70,7 @@ func TestOnceAMachine(t *testing.T) {
 	if c, rep := choose(t, tu, other, ops); rep.Measured != 3 || c.Algorithm(ops[0]) != npu.Direct {
 		t.Errorf("another instruction set: %+v, %v", rep, c)
 	}
-	if got, want := more.Sentence(), "direct for 3, winograd4 for 3 of 6 distinct convolutions with a choice"; got != want {
+	if got, want := more.Sentence(), "direct for 3, "+npu.Winograd4+" for 3 of 6 distinct convolutions with a choice"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -216,7 +216,7 @@ func TestDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(raw), `"choice": "winograd4"`, `"choice": "fft"`)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(raw), `"choice": "`+npu.Winograd4+`"`, `"choice": "fft"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if c, rep := choose(t, tu, dev, conv(8, 4, 6)); rep.Measured != 3 || c.Algorithm(conv(8, 4, 6)[0]) == "fft" {
@@ -258,7 +258,19 @@ func TestForced(t *testing.T) {
 	if gone := c.Without(dev, ops); len(gone) > 0 {
 		t.Errorf("dropped %v", gone)
 	}
-	if gone := c.Without(dev.Device, ops); len(gone) != 3 || c.Algorithm(ops[2]) != npu.Direct {
-		t.Errorf("a device without a choice: dropped %v, %v", gone, c)
+	old := Choices{Algorithms: map[string]string{}}
+	for _, op := range ops {
+		old.Algorithms[Key(op)] = "winograd4"
+	}
+	if gone := old.Without(dev, append(ops, ops...)); len(gone) != 3 || old.Algorithm(ops[2]) != npu.Winograd4 {
+		t.Errorf("an earlier version's algorithm: replaced %v, %v", gone, old)
+	}
+	if some := old.Only([]string{Key(ops[0]), "another"}); len(some.Algorithms) != 1 || some.Algorithm(ops[0]) != npu.Winograd4 {
+		t.Errorf("a part of it: %v", some)
+	}
+	for _, c := range []Choices{c, {Algorithms: map[string]string{Key(ops[0]): "winograd4", Key(ops[1]): "winograd4", Key(ops[2]): "fft"}}} {
+		if gone := c.Without(dev.Device, ops); len(gone) != 3 || c.Algorithm(ops[0]) != npu.Direct || c.Algorithm(ops[2]) != npu.Direct {
+			t.Errorf("a device without a choice: replaced %v, %v", gone, c)
+		}
 	}
 }

@@ -244,11 +244,11 @@ func gradBound(name string) float64 {
 
 // TestPretrainedBF16: with activations of 8 bits precision every picture is still read as the reference reads it. The bounds are two to five times
 // what was measured with AMX: 8e-3 in the logits, 4e-4 in the loss, 9e-3 over the norms of all gradients. They hold for Winograd convolutions too, whose
-// gradients are compared with how far direct convolution is off.
+// gradients are compared with how far direct convolution is off. Large tiles of bf16 products were off by 1e-2 and 2.7e-3 in logits and loss.
 func TestPretrainedBF16(t *testing.T) {
 	r, w := readReference(t), weights(t)
 	direct := map[string]float64{}
-	for _, algorithm := range []string{npu.Direct, npu.Winograd4, npu.Winograd2} {
+	for _, algorithm := range []string{npu.Direct, npu.Winograd4, npu.Winograd2, npu.Winograd4BF16} {
 		t.Run(tune.Name(algorithm), func(t *testing.T) {
 			o := graph.Options{Compute: npu.BF16, Algorithm: winograd(t, algorithm)}
 			logits := evaluate(t, r, w, o).Output("logits")
@@ -259,7 +259,11 @@ func TestPretrainedBF16(t *testing.T) {
 				}
 			}
 			m := step(t, r, w, o)
-			verdict(t, "loss", math.Abs(float64(m.Output("loss")[0])/8/r.Loss-1), 2e-3)
+			loss := 2e-3
+			if algorithm == npu.Winograd4BF16 {
+				loss = 6e-3
+			}
+			verdict(t, "loss", math.Abs(float64(m.Output("loss")[0])/8/r.Loss-1), loss)
 			grads := m.Grads()
 			var d, n float64
 			for name, want := range r.GradNorm {
@@ -279,7 +283,7 @@ func TestPretrainedBF16(t *testing.T) {
 }
 
 // TestPretrainedWinograd: a step in float32 with Winograd convolutions. Tiles of 2x2 stay within the bounds of TestPretrainedTraining, which leave direct
-// convolution some room; tiles of 4x4 round about ten times as much.
+// convolution some room; tiles of 4x4 round up to ten times as much.
 func TestPretrainedWinograd(t *testing.T) {
 	r, w := readReference(t), weights(t)
 	for _, algorithm := range []string{npu.Winograd4, npu.Winograd2} {

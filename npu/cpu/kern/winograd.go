@@ -16,9 +16,9 @@ import (
 // Winograd is a 3x3 convolution of stride 1 in float32 or bf16 by Winograd's algorithm (arXiv 1509.09308), except for its matrix products: those are commands
 // that the caller makes (see Products) and this package runs between its transforms. The memory order of weights and of their gradient is [3 3 In Out].
 //
-// In bf16 it reads pictures and weights and writes pictures of that type; it computes, and writes the weight gradient, in float32. Products of tiles of 4x4
-// have factors in float32, so that the result is about as exact as a direct sum in float32, rounded once. Tiles of 2x2 have factors in bf16, which costs 2 to 3
-// times the error of that rounding: their transforms have no coefficients but 1, -1 and 1/2.
+// In bf16 it reads pictures and weights and writes pictures of that type; it computes, and writes the weight gradient, in float32. Products may have factors in
+// float32, with tiles of 4x4, so that a result is about as exact as a direct sum in float32, rounded once. Factors in bf16 cost 2 to 3 times that error
+// with tiles of 2x2, and 5 to 8 times with tiles of 4x4.
 //
 // One thread transforms a few tiles (a strip), multiplies them by the transformed weights, and transforms the product back, so that both stay in its cache.
 // Where there are few tiles and many channels, so that the weights are the larger matrix, it does so with some output channels (a block) instead.
@@ -30,7 +30,8 @@ type Winograd struct {
 	Left    int
 	Flip    bool // the data gradient: weights are those of the forward pass, [3 3 Out In]
 	Relu    bool
-	Grad    bool // the weight gradient: Y is dy
+	Grad    bool      // the weight gradient: Y is dy
+	Factors npu.DType // of the products; their results are float32
 	Threads int
 	Scratch int64 // limit of the workspace in bytes: fewer threads work where each would need too much; 0: none
 
@@ -76,13 +77,13 @@ func (w *Winograd) divide(threads int) error {
 	if _, err := picture(w.Y); err != nil {
 		return err
 	}
-	if w.X.DType != w.Y.DType {
-		return fmt.Errorf("kern: no Winograd convolution of %s and %s", w.X, w.Y)
+	if w.X.DType != w.Y.DType || w.Factors != w.X.DType && (w.Factors != npu.F32 || w.Tile != 4) {
+		return fmt.Errorf("kern: no Winograd convolution of %s and %s by products of %s", w.X, w.Y, w.Factors)
 	}
 	y := w.Y.Shape
 	w.rows, w.cols = (y[2]+w.Tile-1)/w.Tile, (y[3]+w.Tile-1)/w.Tile
 	w.points, w.cell = int64(w.Tile+2)*int64(w.Tile+2), 4
-	if w.Factors() == npu.BF16 {
+	if w.Factors == npu.BF16 {
 		w.cell = 2
 	}
 	tiles := w.tiles()
@@ -118,14 +119,6 @@ func (w *Winograd) divide(threads int) error {
 	}
 	w.part = w.left + w.right + w.product
 	return nil
-}
-
-// Factors is the type of the products' factors. Their results are float32.
-func (w *Winograd) Factors() npu.DType {
-	if w.Tile == 2 {
-		return w.X.DType
-	}
-	return npu.F32
 }
 
 func (w *Winograd) tiles() int { return w.X.Shape[0] * w.rows * w.cols }

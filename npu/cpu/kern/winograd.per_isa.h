@@ -1,31 +1,36 @@
 // Winograd convolution for one instruction set (Lavin and Gray, arXiv 1509.09308): the transforms of one line with 4+2 and 2+2 points, and the order of work.
-// The points are 0, 1, -1, 2, -2 and infinity, or 0, 1, -1 and infinity.
+// The points are 0, 1, -1 and infinity, or 0, the roots of 1/2 and 2 with both signs, and infinity. The usual 0, 1, -1, 2, -2 would need no roots, but double
+// the error: results are sums of products that are larger than they are and cancel out.
 #include "winograd.h"
 
+#define R1 0.70710678f // the root of 1/2
+#define R2 1.41421356f // the root of 2
+
 INLINE void ISA(data_4)(const V d[6], V t[6]) {
-	V a = d[4] - 4 * d[2], b = d[3] - 4 * d[1], e = d[4] - d[2], f = 2 * (d[3] - d[1]);
-	t[0] = 4 * d[0] - 5 * d[2] + d[4];
+	V a = d[4] - 2 * d[2], b = R1 * (d[3] - 2 * d[1]), e = d[4] - 0.5f * d[2], f = R2 * (d[3] - 0.5f * d[1]);
+	t[0] = d[0] - 2.5f * d[2] + d[4];
 	t[1] = a + b, t[2] = a - b, t[3] = e + f, t[4] = e - f;
-	t[5] = 4 * d[1] - 5 * d[3] + d[5];
+	t[5] = d[1] - 2.5f * d[3] + d[5];
 }
 INLINE void ISA(result_4)(const V m[6], V y[4]) {
-	V a = m[1] + m[2], b = m[1] - m[2], e = m[3] + m[4], f = m[3] - m[4];
-	y[0] = m[0] + a + e, y[1] = b + 2 * f, y[2] = a + 4 * e, y[3] = b + 8 * f + m[5];
+	V a = m[1] + m[2], b = R1 * (m[1] - m[2]), e = m[3] + m[4], f = R2 * (m[3] - m[4]);
+	y[0] = m[0] + a + e, y[1] = b + f, y[2] = 0.5f * a + 2 * e, y[3] = 0.5f * b + 2 * f + m[5];
 }
 INLINE void ISA(weights_4)(const V w[3], V u[6]) {
-	V a = (w[0] + w[2]) * (-1.0f / 6), b = w[1] * (-1.0f / 6);
-	V e = w[0] * (1.0f / 24) + w[2] * (1.0f / 6), f = w[1] * (1.0f / 12);
-	u[0] = w[0] * 0.25f, u[1] = a + b, u[2] = a - b, u[3] = e + f, u[4] = e - f, u[5] = w[2];
+	V a = (w[0] + 0.5f * w[2]) * (-2.0f / 3), b = w[1] * (R1 * -2.0f / 3), e = w[0] * (1.0f / 6) + w[2] * (1.0f / 3), f = w[1] * (R2 / 6);
+	u[0] = w[0], u[1] = a + b, u[2] = a - b, u[3] = e + f, u[4] = e - f, u[5] = w[2];
 }
 INLINE void ISA(grad_4)(const V w[4], V u[6]) {
-	V a = (w[0] + w[2]) * (-1.0f / 6), b = (w[1] + w[3]) * (-1.0f / 6);
-	V e = w[0] * (1.0f / 24) + w[2] * (1.0f / 6), f = w[1] * (1.0f / 12) + w[3] * (1.0f / 3);
-	u[0] = w[0] * 0.25f, u[1] = a + b, u[2] = a - b, u[3] = e + f, u[4] = e - f, u[5] = w[3];
+	V a = (w[0] + 0.5f * w[2]) * (-2.0f / 3), b = (w[1] + 0.5f * w[3]) * (R1 * -2.0f / 3);
+	V e = w[0] * (1.0f / 6) + w[2] * (1.0f / 3), f = w[1] * (R2 / 6) + w[3] * (R2 / 3);
+	u[0] = w[0], u[1] = a + b, u[2] = a - b, u[3] = e + f, u[4] = e - f, u[5] = w[3];
 }
 INLINE void ISA(dw_4)(const V m[6], V y[3]) {
 	V a = m[1] + m[2], e = m[3] + m[4];
-	y[0] = m[0] + a + e, y[1] = (m[1] - m[2]) + 2 * (m[3] - m[4]), y[2] = a + 4 * e + m[5];
+	y[0] = m[0] + a + e, y[1] = R1 * (m[1] - m[2]) + R2 * (m[3] - m[4]), y[2] = 0.5f * a + 2 * e + m[5];
 }
+#undef R1
+#undef R2
 
 INLINE void ISA(data_2)(const V d[4], V t[4]) { t[0] = d[0] - d[2], t[1] = d[1] + d[2], t[2] = d[2] - d[1], t[3] = d[3] - d[1]; }
 INLINE void ISA(result_2)(const V m[4], V y[2]) { y[0] = m[0] + m[1] + m[2], y[1] = m[1] - m[2] + m[3]; }
@@ -56,15 +61,25 @@ INLINE void ISA(dw_2)(const V m[4], V y[3]) { y[0] = m[0] + m[1] + m[2], y[1] = 
 #define ML float
 #include "winograd.per_tile.h"
 
-// In bf16 the larger tile keeps its factors in float32, as rounding them would cost seven times the error of rounding the result.
+// In bf16 the larger tile has factors of both types.
+#define RES 4
+#define N 6
+#define TILED(name) ISA(name##_of_4_wide)
+#define LINE(name) ISA(name##_4)
+#define E bf16
+#define EL uint16_t
+#define M f32
+#define ML float
+#include "winograd.per_tile.h"
+
 #define RES 4
 #define N 6
 #define TILED(name) ISA(name##_of_4_bf16)
 #define LINE(name) ISA(name##_4)
 #define E bf16
 #define EL uint16_t
-#define M f32
-#define ML float
+#define M bf16
+#define ML uint16_t
 #include "winograd.per_tile.h"
 
 #define RES 2
@@ -77,9 +92,10 @@ INLINE void ISA(dw_2)(const V m[4], V y[3]) { y[0] = m[0] + m[1] + m[2], y[1] = 
 #define ML uint16_t
 #include "winograd.per_tile.h"
 
-#define CALL(name, ...)                                                                               \
-	(g->bf16          ? g->tile == 4 ? ISA(name##_of_4_bf16)(g, __VA_ARGS__) : ISA(name##_of_2_bf16)(g, __VA_ARGS__) \
-	 : g->tile == 4 ? ISA(name##_of_4)(g, __VA_ARGS__) : ISA(name##_of_2)(g, __VA_ARGS__))
+#define CALL(name, ...)                                              \
+	(g->tile == 2 ? g->bf16 ? ISA(name##_of_2_bf16)(g, __VA_ARGS__) : ISA(name##_of_2)(g, __VA_ARGS__) \
+	 : !g->bf16   ? ISA(name##_of_4)(g, __VA_ARGS__)                  \
+	 : g->cell == 4 ? ISA(name##_of_4_wide)(g, __VA_ARGS__) : ISA(name##_of_4_bf16)(g, __VA_ARGS__))
 
 // What the parallel loops of one command share.
 typedef struct {
