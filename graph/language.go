@@ -76,11 +76,8 @@ func (b *Builder) SwiGLU(gate, up *Node) *Node {
 // LinearCrossEntropy is CrossEntropy of the logits x·wᵀ, for x [… D], w [V D] and labels i32[…]; the logits are made some rows at a time and
 // never kept, which for a large vocabulary is most of the memory. It gives the SUM of the losses of the valid rows, and their number.
 func (b *Builder) LinearCrossEntropy(x, w, labels *Node, opts ...LossOption) (loss, count *Node) {
-	a := npu.Attrs{"ignore_index": -100}
-	for _, o := range opts {
-		o(a)
-	}
+	o := b.options("LinearCrossEntropy", opts, "IgnoreIndex")
 	x, labels = b.rows(x, labels)
-	out := b.Apply(npu.LinearCrossEntropy, a, x, w, labels)
+	out := b.Apply(npu.LinearCrossEntropy, npu.Attrs{"ignore_index": o.ignore}, x, w, labels)
 	return out[0], out[1]
 }

@@ -124,50 +124,6 @@ func (b *Builder) Softmax(x *Node) *Node { return b.apply(npu.Softmax, nil, []*N
 // LogSoftmax is the logarithm of Softmax, computed in one go.
 func (b *Builder) LogSoftmax(x *Node) *Node { return b.apply(npu.LogSoftmax, nil, []*Node{x}) }
 
-// LossOption changes CrossEntropy and TopK.
-type LossOption func(npu.Attrs)
-
-// Smoothing spreads that share of the target evenly over all classes (PyTorch's label_smoothing).
-func Smoothing(s float64) LossOption { return func(a npu.Attrs) { a["smoothing"] = s } }
-
-// IgnoreIndex makes rows with that label count for nothing. The default is -100.
-func IgnoreIndex(i int) LossOption { return func(a npu.Attrs) { a["ignore_index"] = i } }
-
-// CrossEntropy compares logits [… C] with labels i32[…]. It gives the SUM of the losses of the valid rows, and their number, both f32 scalars.
-func (b *Builder) CrossEntropy(logits, labels *Node, opts ...LossOption) (loss, count *Node) {
-	a := npu.Attrs{"smoothing": 0.0, "ignore_index": -100}
-	for _, o := range opts {
-		o(a)
-	}
-	logits, labels = b.rows(logits, labels)
-	out := b.Apply(npu.CrossEntropy, a, logits, labels)
-	return out[0], out[1]
-}
-
-// TopK counts the rows of logits [… C] whose label is among the k largest: an f32 scalar without gradient.
-func (b *Builder) TopK(logits, labels *Node, k int, opts ...LossOption) *Node {
-	a := npu.Attrs{"ignore_index": -100, "k": k}
-	for _, o := range opts {
-		o(a)
-	}
-	delete(a, "smoothing")
-	logits, labels = b.rows(logits, labels)
-	return b.apply(npu.TopK, a, []*Node{logits, labels})
-}
-
-// rows makes logits [… C] and labels […] two- and one-dimensional.
-func (b *Builder) rows(logits, labels *Node) (*Node, *Node) {
-	if b.err != nil || logits == nil || labels == nil {
-		return logits, labels
-	}
-	s := b.Desc(logits).Shape
-	if len(s) <= 2 {
-		return logits, labels
-	}
-	n := int(s[:len(s)-1].Elems())
-	return b.Reshape(logits, n, s[len(s)-1]), b.Reshape(labels, n)
-}
-
 // Dropout zeroes elements with probability p and scales the rest by 1/(1-p) (arXiv 1207.0580). In evaluation, or with p = 0, it is the
 // identity. The mask is a function of the input SeedInput, of which dropout of the model it is, and of the element.
 func (b *Builder) Dropout(x *Node, p float64) *Node {

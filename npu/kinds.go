@@ -79,6 +79,26 @@ const (
 	CrossEntropy = "cross_entropy"
 	// CrossEntropyBwd: logits, labels, lse, dloss f32[] → dlogits act (of the sum, times dloss). inplace logits→dlogits.
 	CrossEntropyBwd = "cross_entropy_bwd"
+	// OneHot: labels i32[N] → y f32[N C], rows f32[N] (may be nil). y is on at a row's label and off elsewhere, times the weight of the class; rows is the
+	// weight of the label, 1 without weights. A row whose label is ignore_index is 0 in both. Attrs: classes int, on, off float64 (default 1 and 0),
+	// weights []float64 (one for each class), ignore_index. Errors as for CrossEntropy.
+	OneHot = "one_hot"
+	// SoftCrossEntropy: logits act[N C], target f32[N C] → loss f32[] (Σ target·(lse - logit)), count f32[] (rows whose targets have a sum other than 0), lse
+	// f32[N]. Targets need not add to 1: a row may have a weight.
+	SoftCrossEntropy = "soft_cross_entropy"
+	// SoftCrossEntropyBwd: logits, target, lse, dloss f32[] → dlogits act = (Σ target · softmax - target)·dloss. inplace logits→dlogits.
+	SoftCrossEntropyBwd = "soft_cross_entropy_bwd"
+	// BCE, binary cross-entropy of every element with its logit: logits act[N …], target f32[N …], (weight f32[N] if weighted) → loss f32[] (the SUM of
+	// weight·(pos·target·softplus(-logit) + (1-target)·softplus(logit)), count f32[] (Σ weight; N without). Elements of rows with weight 0 are not read
+	// into the result. Attrs: pos_weight []float64 (pos: one number, or one for each place on the last axis; default 1), weighted bool.
+	BCE = "bce"
+	// BCEBwd: logits, target, (weight), dloss f32[] → dlogits act. Attrs of BCE. inplace logits→dlogits.
+	BCEBwd = "bce_bwd"
+	// MSE, squared error: x act[N …], target f32[N …], (weight f32[N] if weighted) → loss f32[] (the SUM of weight·(x-target)²), count f32[] (Σ weight; N
+	// without). Rows as for BCE. Attrs: weighted bool.
+	MSE = "mse"
+	// MSEBwd: x, target, (weight), dloss f32[] → dx act = 2·weight·(x-target)·dloss. inplace x→dx.
+	MSEBwd = "mse_bwd"
 	// TopK: logits[N C], labels i32[N] → correct f32[]: rows whose label is among the k largest (ties: lower index first). Attrs: k, ignore_index.
 	TopK = "topk"
 

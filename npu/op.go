@@ -36,6 +36,9 @@ func (a Attrs) Str(key string) string { v, _ := a[key].(string); return v }
 // Ints returns a []int attribute, or nil if it is absent. The slice must not be changed.
 func (a Attrs) Ints(key string) []int { v, _ := a[key].([]int); return v }
 
+// Floats returns a []float64 attribute, or nil if it is absent. The slice must not be changed.
+func (a Attrs) Floats(key string) []float64 { v, _ := a[key].([]float64); return v }
+
 // Clone is a shallow copy, never nil, to add keys to.
 func (a Attrs) Clone() Attrs {
 	c := make(Attrs, len(a)+1)

@@ -25,7 +25,7 @@ type reading struct {
 // readings are in terms of models.Recipe.Reads.
 func readings() map[string]reading {
 	return map[string]reading{
-		models.Images: {kinds: pictures, check: (*checker).pictures},
+		models.Images: {kinds: pictures, keys: func() []string { return lossKeys }, check: (*checker).pictures},
 		models.Text:   {kinds: []string{"text", "tokens"}, keys: func() []string { return keysOf("text") }, check: (*checker).text},
 	}
 }

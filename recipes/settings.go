@@ -53,7 +53,8 @@ func scaled(key string) bool { return key == "train.loss_scale" || slices.Contai
 func compressed(key string) bool { return strings.HasPrefix(key, "comm.compress") }
 
 // laterKeys affect what is learned, but did not exist in older versions: a checkpoint stores them only where they differ from their default.
-var laterKeys = []string{"model.freeze", "optim.group", "optim.ema_decay", "optim.ema_warmup", "optim.layer_decay", "schedule.plateau_patience"}
+var laterKeys = []string{"model.freeze", "optim.group", "optim.ema_decay", "optim.ema_warmup", "optim.layer_decay", "schedule.plateau_patience",
+	"model.loss", "model.bce_threshold", "model.bce_sum_classes"}
 
 // later reports whether a key is one of laterKeys or augmentKeys and has its default.
 func (r *Recipe) later(f *field) bool {

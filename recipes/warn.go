@@ -76,6 +76,7 @@ func (r *Recipe) unused(key string) string {
 	}{
 		{r.Optim.Name, "optim.name", usedBy()},
 		{r.Model.Name, "model.name", familyKeys()},
+		{r.Model.Loss, "model.loss", map[string][]string{"bce": {"model.bce_threshold", "model.bce_sum_classes"}}},
 		{r.Optim.LRScaling, "optim.lr_scaling", map[string][]string{"linear": {"optim.lr_batch"}, "sqrt": {"optim.lr_batch"}}},
 		{r.Train.DType, "train.dtype", map[string][]string{"f16": append([]string{"train.loss_scale"}, dynamicKeys...)}},
 		{fmt.Sprint(r.Train.LossScale), "train.loss_scale", map[string][]string{"0": dynamicKeys}},

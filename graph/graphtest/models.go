@@ -64,6 +64,9 @@ func Models() map[string][]Model {
 				return b.Div(loss, count)
 			}),
 		},
+		npu.SoftCrossEntropy:   softCrossEntropyCases(),
+		npu.BCE:                bceCases(),
+		npu.MSE:                mseCases(),
 		npu.Embedding:          embeddingCases(),
 		npu.RMSNorm:            rmsNormCases(),
 		npu.LayerNorm:          layerNormCases(),

@@ -12,8 +12,8 @@ import (
 // Kind is what is known of an op kind wherever it is used: when a graph is built, planned, compiled and checked.
 type Kind struct {
 	Name string
-	// Attrs are the attributes as "name:type …": i int, f float64, b bool, s string, n []int, 2 and 4 []int of that length. All may be left out as far as
-	// the shape rule is concerned; one that is not listed is an error.
+	// Attrs are the attributes as "name:type …": i int, f float64, b bool, s string, n []int, 2 and 4 []int of that length, w []float64. All may be left
+	// out as far as the shape rule is concerned; one that is not listed is an error.
 	Attrs string
 	// In and Out are the inputs and outputs by name, such as "x w bias:full?bias" (see Arg). Without a flag an argument has the type of activations.
 	In, Out string
@@ -73,7 +73,7 @@ func (k *Kind) prepare() (err error) {
 	for _, f := range strings.Fields(k.Attrs) {
 		name, t, _ := strings.Cut(f, ":")
 		if len(t) != 1 || typeNames[t[0]] == "" {
-			return fmt.Errorf("attribute %q has no type of i f b s n 2 4", f)
+			return fmt.Errorf("attribute %q has no type of i f b s n w 2 4", f)
 		}
 		k.attrs[name] = t[0]
 	}

@@ -21,7 +21,7 @@ var exactFns = map[string]bool{"neg": true, "abs": true, "sign": true, "max": tr
 var roundings = map[string]float64{
 	npu.SwiGLU: 2, npu.SwiGLUBwd: 3, npu.RMSNorm: 2, npu.RMSNormBwd: 2, npu.LayerNorm: 2, npu.LayerNormBwd: 2, npu.BatchNorm: 2, npu.BatchNormInfer: 2,
 	npu.Attention: 2, npu.AttentionBwd: 3, npu.AttentionCached: 2,
-	npu.LinearCrossEntropy: 2, npu.LinearCrossEntropyBwd: 2, npu.LinearCrossEntropyGrad: 2, npu.CrossEntropyBwd: 2,
+	npu.LinearCrossEntropy: 2, npu.LinearCrossEntropyBwd: 2, npu.LinearCrossEntropyGrad: 2, npu.CrossEntropyBwd: 2, npu.SoftCrossEntropyBwd: 2,
 	npu.SoftmaxBwd: 2, npu.LogSoftmaxBwd: 2,
 }
 

@@ -31,6 +31,8 @@ var generators = map[string]generator{
 	npu.Softmax: {cases: softmaxCases}, npu.SoftmaxBwd: {cases: softmaxCases},
 	npu.LogSoftmax: {cases: softmaxCases}, npu.LogSoftmaxBwd: {cases: softmaxCases},
 	npu.CrossEntropy: {cases: crossEntropyCases}, npu.CrossEntropyBwd: {cases: crossEntropyCases}, npu.TopK: {cases: topkCases},
+	npu.OneHot: {cases: oneHotCases}, npu.SoftCrossEntropy: {cases: softCrossEntropyCases}, npu.SoftCrossEntropyBwd: {cases: softCrossEntropyCases},
+	npu.BCE: {cases: pairedCases}, npu.BCEBwd: {cases: pairedCases}, npu.MSE: {cases: pairedCases}, npu.MSEBwd: {cases: pairedCases},
 	npu.Dropout:   {cases: dropoutCases},
 	npu.Transpose: {cases: transposeCases}, npu.Concat: {cases: concatCases}, npu.Slice: {cases: sliceCases}, npu.Pad: {cases: sliceCases},
 	npu.Reshape: {cases: reshapeCases}, npu.Convert: {cases: convertCases}, npu.Fill: {cases: fillCases},

@@ -74,6 +74,8 @@ func attrs(t *testing.T, in map[string]json.RawMessage) npu.Attrs {
 		switch c := raw[0]; {
 		case c == '"':
 			v = new(string)
+		case c == '[' && strings.ContainsAny(string(raw), ".eE"):
+			v = new([]float64)
 		case c == '[':
 			v = new([]int)
 		case c == 't' || c == 'f':
@@ -90,6 +92,8 @@ func attrs(t *testing.T, in map[string]json.RawMessage) npu.Attrs {
 		case *string:
 			a[k] = *p
 		case *[]int:
+			a[k] = *p
+		case *[]float64:
 			a[k] = *p
 		case *bool:
 			a[k] = *p

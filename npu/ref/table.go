@@ -17,7 +17,7 @@ var bodies = map[string]body{}
 func init() {
 	for _, family := range []map[string]body{
 		convKinds, matmulKinds, batchNormKinds, elementKinds, reduceKinds, poolKinds, softmaxKinds,
-		crossEntropyKinds, dropoutKinds, moveKinds, flatKinds,
+		crossEntropyKinds, lossKinds, dropoutKinds, moveKinds, flatKinds,
 		embeddingKinds, rmsNormKinds, layerNormKinds, geluKinds, ropeKinds, attentionKinds, cacheKinds, swiGLUKinds, linearCEKinds,
 	} {
 		maps.Copy(bodies, family)

@@ -10,7 +10,6 @@ import (
 	"github.com/gotrain/gotrain/recipes"
 	"github.com/gotrain/gotrain/train"
 	"github.com/gotrain/gotrain/train/data"
-	"github.com/gotrain/gotrain/train/data/images/augment"
 )
 
 // Classes returns the number of classes of the model: the recipe's, or else that of the data.
@@ -45,8 +44,7 @@ func classifier(config func(r *recipes.Recipe, classes int) (json.RawMessage, er
 	return family{config: config, model: classifierModel, synthetic: noise, sample: classifierSample, planned: classifierPlanned}
 }
 
-// classifierModel is the network with cross-entropy (smoothed only in training, so that evaluation losses are comparable), top1, and top5 if there are
-// more than five classes.
+// classifierModel is the network with its loss, top1, and top5 if there are more than five classes.
 func classifierModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	classes, err := Classes(r, src)
 	if err != nil {
@@ -67,14 +65,7 @@ func classifierModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	m := r.Model
 	return func(b *graph.Builder, in train.Inputs) train.Outputs {
 		logits := net(b, in)
-		var opts []graph.LossOption
-		if m.LabelSmoothing > 0 && b.Training() {
-			opts = append(opts, graph.Smoothing(m.LabelSmoothing))
-		}
-		loss, count := b.CrossEntropy(logits, in["label"], opts...)
-		if target := in[augment.TargetField]; target != nil { // of mixed samples, with the smoothing in it
-			loss = b.Neg(b.Sum(b.Mul(target, b.LogSoftmax(logits))))
-		}
+		loss, count := classLoss(b, &m, logits, in)
 		out := train.Outputs{Loss: loss, Count: count, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
 		if classes > 5 {
 			out.Metrics["top5"] = b.TopK(logits, in["label"], 5)

@@ -26,7 +26,7 @@ var rules = map[string]rule{}
 
 func init() {
 	for _, family := range []map[string]rule{
-		convRules, normRules, poolRules, matmulRules, elementRules, reduceRules, softmaxRules, lossRules, linearCERules, moveRules,
+		convRules, normRules, poolRules, matmulRules, elementRules, reduceRules, softmaxRules, lossRules, pairedRules, linearCERules, moveRules,
 		embeddingRules, rmsNormRules, layerNormRules, geluRules, ropeRules, attentionRules, cacheRules, swiGLURules, dropoutRules, optimizerRules, flatRules,
 	} {
 		maps.Copy(rules, family)

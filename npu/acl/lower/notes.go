@@ -26,8 +26,15 @@ var notes = map[string]string{
 	npu.GlobalAvgPoolBwd: "Composed, because the gradient operator of the adaptive pooling is not deterministic.",
 	npu.CrossEntropy: "Composed in f32: the fused operator's gradient takes neither smoothing nor i32 labels. A label outside of the classes is not reported; " +
 		"the loss becomes NaN, which ends the run.",
-	npu.CrossEntropyBwd: "Labels outside of the classes are moved inside; see cross_entropy.",
-	npu.TopK:            "Labels outside of the classes are moved inside; see cross_entropy.",
+	npu.CrossEntropyBwd:  "Labels outside of the classes are moved inside; see cross_entropy.",
+	npu.OneHot:           "A label outside of the classes is not reported; its row becomes NaN, and so does a loss of it, which ends the run.",
+	npu.SoftCrossEntropy: "Composed in f32.",
+	npu.BCE: "Composed in f32: the fused operator wants targets of the type of x, and knows no weights of rows. The logarithm is of 1 + e^-|x|, so a loss " +
+		"below 6e-8 is 0.",
+	npu.BCEBwd: "As bce.",
+	npu.MSE:    "Composed in f32: the fused operator wants targets of the type of x, and knows no weights of rows.",
+	npu.MSEBwd: "As mse.",
+	npu.TopK:   "Labels outside of the classes are moved inside; see cross_entropy.",
 	npu.LinearCrossEntropy: "Some rows at a time, so that logits take 256 MiB at most. The calls per tile are listed for one tile; 8.1 rounds logits " +
 		"of 16-bit operands to 16 bits, unless exact products are asked for.",
 	npu.LinearCrossEntropyBwd:  "As linear_cross_entropy. Gradients of logits are rounded to the type of activations for the products.",

@@ -64,7 +64,8 @@ typedef const kern_fn kern_table[KERN_ISAS];
 	X(attention) X(attention_bwd) X(attention_cached) X(cache_write) \
 	X(relu) X(relu_bwd) X(add) X(map) X(convert) \
 	X(sgd) X(adamw) X(sumsq) X(lars) X(scale) X(ema) \
-	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(topk) \
+	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(soft_ce) X(soft_ce_bwd) X(topk) \
+	X(one_hot) X(bce) X(bce_bwd) X(mse) X(mse_bwd) \
 	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill) \
 	X(embedding) X(embedding_bwd) X(rmsnorm) X(rmsnorm_bwd) X(rope) X(swiglu) X(swiglu_bwd) X(fewrows) \
 	X(lce_labels) X(lce_tile) X(lce_end) X(lce_loss) X(lce_scale) X(lce_dx) X(lce_hits) X(lce_prob) \

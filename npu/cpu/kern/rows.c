@@ -18,4 +18,6 @@ TABLE(softmax);
 TABLE(softmax_bwd);
 TABLE(cross_entropy);
 TABLE(cross_entropy_bwd);
+TABLE(soft_ce);
+TABLE(soft_ce_bwd);
 TABLE(topk);

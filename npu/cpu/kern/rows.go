@@ -14,6 +14,8 @@ func init() {
 	register(npu.LogSoftmaxBwd, func(op npu.Op) *Call { return rowsCall("softmax_bwd", op, C.ROWS_LOG) })
 	register(npu.CrossEntropy, prepareCrossEntropy)
 	register(npu.CrossEntropyBwd, prepareCrossEntropyBwd)
+	register(npu.SoftCrossEntropy, prepareSoftCrossEntropy)
+	register(npu.SoftCrossEntropyBwd, prepareSoftCrossEntropyBwd)
 	register(npu.TopK, prepareTopK)
 	register(npu.Dropout, prepareDropout)
 }
@@ -48,6 +50,24 @@ func prepareCrossEntropyBwd(op npu.Op) *Call {
 		return nil
 	}
 	return classes("cross_entropy_bwd", op, op.In[2:]...)
+}
+
+func prepareSoftCrossEntropy(op npu.Op) *Call {
+	x := op.In[0]
+	dt, ok := act(x.DType)
+	if !ok || x.Layout != npu.Plain || !plainF32(op.In[1]) || !plainF32(op.Out...) || x.Shape[1] == 0 {
+		return nil
+	}
+	return &Call{kernel: "soft_ce", dt: dt, n: []int64{int64(x.Shape[0]), int64(x.Shape[1])}, workspace: int64(x.Shape[0]) * 16}
+}
+
+func prepareSoftCrossEntropyBwd(op npu.Op) *Call {
+	x := op.In[0]
+	dt, ok := act(x.DType)
+	if !ok || x.Layout != npu.Plain || !alike(x, op.Out[0]) || !plainF32(op.In[1:]...) {
+		return nil
+	}
+	return &Call{kernel: "soft_ce_bwd", dt: dt, n: []int64{int64(x.Shape[0]), int64(x.Shape[1])}}
 }
 
 func prepareTopK(op npu.Op) *Call { return classes("topk", op, op.Out...) }

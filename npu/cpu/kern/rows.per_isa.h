@@ -33,6 +33,23 @@ static int ISA(cross_entropy_bwd)(kern_cmd *c, int nthreads) {
 	return 0;
 }
 
+// soft_ce: logits, target, loss, count, lse. The workspace holds the loss of each row and the sum of its targets.
+static int ISA(soft_ce)(kern_cmd *c, int nthreads) {
+	kern_for(nthreads, c->n[0], c->n[1], PICK(soft_ce_rows), c);
+	const double *rows = c->ws;
+	double loss = 0, count = 0;
+	for (int64_t r = 0; r < c->n[0]; r++) loss += rows[2 * r], count += rows[2 * r + 1] != 0;
+	*(float *)c->p[2] = (float)loss;
+	if (c->p[3]) *(float *)c->p[3] = (float)count;
+	return 0;
+}
+
+// soft_ce_bwd: logits, target, lse, dloss, dlogits.
+static int ISA(soft_ce_bwd)(kern_cmd *c, int nthreads) {
+	kern_for(nthreads, c->n[0], c->n[1], PICK(soft_ce_bwd_rows), c);
+	return 0;
+}
+
 // topk: logits, labels, correct; n[3] is k. The workspace holds 1 for each row that is correct.
 static int ISA(topk)(kern_cmd *c, int nthreads) {
 	if (bad_label(c, c->p[1])) return 1;

@@ -127,6 +127,73 @@ static void FN(ce_bwd_rows)(void *ctx, int64_t lo, int64_t hi) {
 	}
 }
 
+// Targets are float32, whatever the logits are.
+#define LDT(p) (n == VL ? ISA(ld_f32)(p) : ISA(ldn_f32)(p, n))
+
+static float FN(mass_row)(const float *t, int64_t m) {
+	V s[4] = {0};
+#define BODY(R, N, i)                                                        \
+	{                                                                        \
+		int n = N;                                                           \
+		UNROLL for (int u = 0; u < R; u++) s[u] += LDT(t + (i) + u * VL);    \
+	}
+	SPAN(m, BODY);
+#undef BODY
+	return ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
+}
+
+// A logit whose target is 0 counts through lse alone, so that -inf is allowed there.
+static void FN(soft_ce_rows)(void *ctx, int64_t lo, int64_t hi) {
+	const kern_cmd *c = ctx;
+	int64_t m = c->n[1];
+	float *lse = c->p[4];
+	double *rows = c->ws;
+	for (int64_t r = lo; r < hi; r++) {
+		const EL *x = (const EL *)c->p[0] + r * m;
+		const float *t = (const float *)c->p[1] + r * m;
+		float l = FN(lse_row)(x, m);
+		if (lse) lse[r] = l;
+		V s[4] = {0};
+#define BODY(R, N, i)                                                                                       \
+	{                                                                                                       \
+		int n = N;                                                                                          \
+		UNROLL for (int u = 0; u < R; u++) {                                                                \
+			V p = LDT(t + (i) + u * VL);                                                                    \
+			s[u] += ISA(select)(p == (V){}, (V){}, p * (l - LD(x + (i) + u * VL)));                         \
+		}                                                                                                   \
+	}
+		SPAN(m, BODY);
+#undef BODY
+		rows[2 * r] = ISA(vsum)((s[0] + s[1]) + (s[2] + s[3]));
+		rows[2 * r + 1] = FN(mass_row)(t, m);
+	}
+}
+
+static void FN(soft_ce_bwd_rows)(void *ctx, int64_t lo, int64_t hi) {
+	const kern_cmd *c = ctx;
+	int64_t m = c->n[1];
+	const float *lse = c->p[2];
+	float d = *(const float *)c->p[3];
+	for (int64_t r = lo; r < hi; r++) {
+		const EL *x = (const EL *)c->p[0] + r * m;
+		const float *t = (const float *)c->p[1] + r * m;
+		EL *dx = (EL *)c->p[4] + r * m;
+		float l = lse[r], mass = FN(mass_row)(t, m);
+		int some = mass != 0;
+#define BODY(R, N, i)                                                                                       \
+	{                                                                                                       \
+		int n = N;                                                                                          \
+		UNROLL for (int u = 0; u < R; u++) {                                                                \
+			V p = LDT(t + (i) + u * VL), e = some ? mass * ISA(vexp)(LD(x + (i) + u * VL) - l) : (V){};     \
+			ST(dx + (i) + u * VL, (e - p) * d);                                                             \
+		}                                                                                                   \
+	}
+		SPAN(m, BODY);
+#undef BODY
+	}
+}
+#undef LDT
+
 // A row is correct if fewer than k classes come before its label: larger, or equal with a lower index.
 static void FN(topk_rows)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;

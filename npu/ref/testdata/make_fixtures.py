@@ -17,6 +17,7 @@ import torch.nn.functional as F
 
 import language
 import transformer
+import losses
 
 torch.set_default_dtype(torch.float64)
 torch.set_num_threads(1)
@@ -524,4 +525,5 @@ if __name__ == "__main__":
         part()
     language.add(sys.modules[__name__])
     transformer.add(sys.modules[__name__])
+    losses.add(sys.modules[__name__])
     write(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)))
