@@ -24,6 +24,10 @@ var indexing = map[string]struct {
 		loss, _ := b.CrossEntropy(param(b, "x", 2, 2, 3), b.Input("at", npu.I32, 2, 2), graph.IgnoreIndex(-7))
 		return loss
 	}, 3, []int64{-7}},
+	npu.OneHot: {func(b *graph.Builder) *graph.Node {
+		y, _ := b.OneHot(b.Input("at", npu.I32, 4), 3, graph.IgnoreIndex(-7))
+		return y
+	}, 3, []int64{-7}},
 	npu.TopK: {func(b *graph.Builder) *graph.Node { return b.TopK(param(b, "x", 4, 3), b.Input("at", npu.I32, 4), 1) }, 3, []int64{-100}},
 	npu.LinearCrossEntropy: {func(b *graph.Builder) *graph.Node {
 		loss, _ := b.LinearCrossEntropy(param(b, "x", 4, 2), param(b, "w", 6, 2), b.Input("at", npu.I32, 4))

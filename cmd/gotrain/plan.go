@@ -85,6 +85,9 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 		fmt.Fprintf(w, "data\t%s\n", s.Assumed.Why)
 		fmt.Fprintf(w, "assumed\t%s\n", strings.Join(s.Assumed.Counts, ", "))
 	}
+	if loss := assemble.Loss(r); loss != "" {
+		fmt.Fprintf(w, "loss\t%s\n", loss)
+	}
 	if augmented := assemble.Augmentation(r); augmented != "" {
 		fmt.Fprintf(w, "augmentation\t%s\n", augmented)
 	}

@@ -1,6 +1,8 @@
 package graphtest
 
 import (
+	"maps"
+
 	"github.com/gotrain/gotrain/graph/op"
 	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
@@ -12,7 +14,12 @@ func (m *Machine) absent(c plan.Call, o npu.Op, j int) npu.Desc {
 	if err != nil {
 		return npu.Desc{}
 	}
-	out, err := k.Infer(c.Attrs, o.In)
+	a := c.Attrs
+	if k.Complete != nil && len(o.Out) > 0 { // the type that a device reads from output 0
+		a = a.Clone()
+		maps.Copy(a, k.Complete(o))
+	}
+	out, err := k.Infer(a, o.In)
 	if err != nil || j >= len(out) {
 		return npu.Desc{}
 	}

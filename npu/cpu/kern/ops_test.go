@@ -286,6 +286,36 @@ func TestLabelOutOfRange(t *testing.T) {
 	}
 }
 
+// TestLosses compares the losses with dense targets in all builds of the kernels, and on several threads; package nputest has the unusual values.
+func TestLosses(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 2))
+	for _, dt := range acts {
+		for _, s := range [][]int{{1, 1}, {6, 10}, {17, 1000}, {5, 131}, {2, 9000}} {
+			x, f, y, rows := npu.D(dt, s...), npu.D(npu.F32), npu.D(npu.F32, s...), npu.D(npu.F32, s[0])
+			pos := make([]float64, s[1])
+			for i := range pos {
+				pos[i] = float64(i % 3)
+			}
+			for _, w := range []bool{false, true} {
+				in := []npu.Desc{x, y}
+				if w {
+					in = append(in, rows)
+				}
+				a := npu.Attrs{"weighted": w}
+				back := append(in[:len(in):len(in)], f)
+				twin{op: npu.Op{Kind: npu.MSE, Attrs: a, In: in, Out: []npu.Desc{f, f}}}.run(t, r)
+				twin{op: npu.Op{Kind: npu.MSEBwd, Attrs: a, In: back, Out: []npu.Desc{x}}, alias: map[int]int{0: 0}}.run(t, r)
+				a = npu.Attrs{"weighted": w, "pos_weight": pos}
+				twin{op: npu.Op{Kind: npu.BCE, Attrs: a, In: in, Out: []npu.Desc{f, f}}}.run(t, r)
+				twin{op: npu.Op{Kind: npu.BCEBwd, Attrs: a, In: back, Out: []npu.Desc{x}}, alias: map[int]int{0: 0}}.run(t, r)
+			}
+			twin{op: npu.Op{Kind: npu.SoftCrossEntropy, In: []npu.Desc{x, y}, Out: []npu.Desc{f, f, rows}}}.run(t, r)
+			one := npu.Op{Kind: npu.OneHot, Attrs: npu.Attrs{"classes": s[1], "weights": pos}, In: []npu.Desc{npu.D(npu.I32, s[0])}, Out: []npu.Desc{y, rows}}
+			twin{op: one, in: [][]byte{labels(r, s[0], s[1])}}.run(t, r)
+		}
+	}
+}
+
 func TestGlobalAvgPool(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 1))
 	for _, dt := range acts {
