@@ -151,7 +151,7 @@ func (b *Builder) BCE(logits, target *Node, opts ...LossOption) (loss, count *No
 		return b.labelledBCE(logits, target, o)
 	}
 	if o.smoothing != 0 || o.classes != nil {
-		b.Failf("BCE: Smoothing and ClassWeights are for labels, and the target is %s\nhint: smooth the target where it is made; weigh with RowWeights or PosWeight",
+		b.Failf("BCE: Smoothing and ClassWeights are for labels, and the target is %s\nhint: smooth the target where it is made; use RowWeights or PosWeight",
 			b.Desc(target))
 	}
 	if o.threshold == o.threshold {

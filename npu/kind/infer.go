@@ -70,7 +70,10 @@ func (k *Kind) known(a npu.Attrs) error {
 	return nil
 }
 
-var typeNames = map[byte]string{'i': "int", 'f': "float64", 'b': "bool", 's': "string", 'n': "[]int", 'w': "[]float64", '2': "[]int of length 2", '4': "[]int of length 4"}
+var typeNames = map[byte]string{
+	'i': "int", 'f': "float64", 'b': "bool", 's': "string",
+	'n': "[]int", 'w': "[]float64", '2': "[]int of length 2", '4': "[]int of length 4",
+}
 
 func hasType(v any, t byte) bool {
 	ok := false
