@@ -23,8 +23,8 @@
 // sizes is filled up with rows that do not count, or split. So the logits of a picture may differ in the last bits from one call to the next, because a device
 // rounds differently for another number of rows; they do not depend on what the other rows are.
 //
-// Batch normalisations become part of the convolutions before them when the model is opened, and convolutions use the algorithms of the training, or the fastest
-// ones of this machine ([WithConvAlgorithm]).
+// Batch normalisations become part of the convolutions before them when the model is opened, and convolutions use the algorithms of the training, or the
+// fastest ones of this machine ([WithConvAlgorithm]).
 //
 // A call takes room for each input before it decodes it, and there is room for two batches: a call with a million files needs no more memory than one with a
 // hundred, and a server under load makes its clients wait rather than grow.
