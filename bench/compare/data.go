@@ -134,7 +134,7 @@ func (h *harness) loadAll(l loading) error {
 			if c.name != "gotrain" { // the peers' large tensors keep their memory, which would be dear to map again
 				env = append(env, "MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "MALLOC_TOP_PAD_=536870912")
 			}
-			r, err := execute(h.ctx, env, "taskset", append([]string{"-c", "0"}, c.argv(l.root)...)...)
+			r, err := h.limited(env, "taskset", append([]string{"-c", "0"}, c.argv(l.root)...)...)
 			var got loaded
 			if err == nil {
 				out := r.stdout

@@ -102,7 +102,7 @@ func (h *harness) predictAll(bin, checkpoint, list, depth string, s setting) err
 			if gone[c.name] != nil {
 				continue
 			}
-			r, err := execute(h.ctx, nil, c.argv[0], c.argv[1:]...)
+			r, err := h.limited(nil, c.argv[0], c.argv[1:]...)
 			var got predicted
 			if err == nil {
 				got, err = parsePredictions(r.stdout)

@@ -63,6 +63,20 @@ func execute(ctx context.Context, env []string, name string, args ...string) (ra
 	return r, nil
 }
 
+// limited is execute within -timeout, if there is one. What takes longer is an error that says so, and other contestants have their turns.
+func (h *harness) limited(env []string, name string, args ...string) (ran, error) {
+	if h.o.timeout <= 0 {
+		return execute(h.ctx, env, name, args...)
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, h.o.timeout)
+	defer cancel()
+	r, err := execute(ctx, env, name, args...)
+	if err != nil && ctx.Err() != nil && h.ctx.Err() == nil {
+		err = fmt.Errorf("it took more than %v, which is -timeout", h.o.timeout)
+	}
+	return r, err
+}
+
 // cleanEnv drops what shells export for other machines or other runs and what would put a rank's identity into a peer.
 func cleanEnv(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
