@@ -205,7 +205,8 @@ func (t *Trainer) earlierKernels(ctx context.Context) (was *checkpoint.Kernels, 
 	if ck != nil {
 		return ck.State.Kernels, ck.Name, true, nil
 	}
-	if from := checkpoint.Follow(t.cfg.InitFrom); t.evaluating && from != "" { // as in the run that made it
+	if t.evaluating && t.cfg.InitFrom != "" { // as in the run that made it
+		from, _ := checkpoint.Resolve(t.cfg.InitFrom)
 		st, err := checkpoint.New(t.pulse.Watch(t.disk), filepath.Dir(from), t.cfg.KeepLast).State(filepath.Base(from))
 		return st.Kernels, filepath.Base(from), err == nil, nil
 	}
@@ -214,9 +215,12 @@ func (t *Trainer) earlierKernels(ctx context.Context) (was *checkpoint.Kernels, 
 
 // plannedKernels is earlierKernels for a plan: it believes the newest checkpoint of the run whose state can be read, without verifying gigabytes of weights.
 func (t *Trainer) plannedKernels(ctx context.Context) (was *checkpoint.Kernels, name string, found bool, err error) {
-	from := checkpoint.Follow(t.cfg.ResumeFrom)
+	from, single := "", false
+	if t.cfg.ResumeFrom != "" {
+		from, single = checkpoint.Resolve(t.cfg.ResumeFrom)
+	}
 	switch {
-	case from != "" && exists(filepath.Join(from, checkpoint.ManifestFile)):
+	case single:
 		st, err := checkpoint.New(t.disk, filepath.Dir(from), t.cfg.KeepLast).State(filepath.Base(from))
 		return st.Kernels, filepath.Base(from), err == nil, launch.WithCode(launch.ExitNoInput, err)
 	case from == "" && t.cfg.Resume:

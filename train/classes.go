@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,17 +15,18 @@ import (
 // its labels mean the same. It returns nil if the path is not a checkpoint, or if the checkpoint does not record them (the data had no names, or an
 // older version wrote it).
 func ClassesOf(path string) ([]string, error) {
-	path, err := filepath.Abs(checkpoint.Follow(path))
+	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	if filepath.Base(path) == checkpoint.ModelFile { // a file inside one
 		path = filepath.Dir(path)
 	}
-	if _, err := os.Stat(filepath.Join(path, checkpoint.ManifestFile)); err != nil {
+	at, single := checkpoint.Resolve(path)
+	if !single {
 		return nil, nil
 	}
-	st, err := checkpoint.New(checkpoint.OS{}, filepath.Dir(path), 0).State(filepath.Base(path))
+	st, err := checkpoint.New(checkpoint.OS{}, filepath.Dir(at), 0).State(filepath.Base(at))
 	return st.Classes, err
 }
 

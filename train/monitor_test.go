@@ -313,7 +313,7 @@ func TestResumeFromTheBest(t *testing.T) {
 	if _, errs := together(t, 2, opts(), nil); errors.Join(errs...) != nil {
 		t.Fatal(errs)
 	}
-	best := checkpoint.Follow(filepath.Join(dir, "best"))
+	best, _ := checkpoint.Resolve(filepath.Join(dir, "best"))
 	if _, errs := together(t, 2, opts(func(c *Config) { c.ResumeFrom = filepath.Join(dir, "best") }), nil); errors.Join(errs...) != nil {
 		t.Fatal(errs)
 	}

@@ -91,23 +91,18 @@ func (t *Trainer) choose(ctx context.Context) (*checkpoint.Checkpoint, error) {
 	if t.comm.Rank() != 0 {
 		return nil, nil
 	}
-	store, must := t.saver, false
+	var ck *checkpoint.Checkpoint
+	var rep checkpoint.Report
+	var err error
 	switch from := t.cfg.ResumeFrom; {
 	case from != "":
-		path, err := filepath.Abs(checkpoint.Follow(from))
-		if err != nil {
-			return nil, err
+		ck, rep, err = checkpoint.OpenAt(ctx, t.pulse.Watch(t.disk), from)
+	case t.cfg.Resume && t.saver != nil:
+		if ck, rep, err = t.saver.Latest(ctx); errors.Is(err, checkpoint.ErrNone) {
+			err = nil // the run starts
 		}
-		if exists(filepath.Join(path, checkpoint.ManifestFile)) {
-			ck, err := checkpoint.New(t.pulse.Watch(t.disk), filepath.Dir(path), t.cfg.KeepLast).Load(ctx, filepath.Base(path))
-			return ck, launch.WithCode(launch.ExitNoInput, err)
-		}
-		store, must = checkpoint.New(t.pulse.Watch(t.disk), path, t.cfg.KeepLast), true
-	case !t.cfg.Resume || t.saver == nil:
-		return nil, nil
 	}
-	ck, rep, err := store.Latest(ctx)
-	if err != nil && (must || !errors.Is(err, checkpoint.ErrNone)) {
+	if err != nil {
 		return nil, launch.WithCode(launch.ExitNoInput, err)
 	}
 	if rep.FellBack() {

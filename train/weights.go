@@ -19,7 +19,7 @@ type Weights interface {
 
 // OpenWeights opens a safetensors file, a folder of them, or a checkpoint.
 func OpenWeights(path string) (Weights, error) {
-	path = checkpoint.Follow(path)
+	path, _ = checkpoint.Resolve(path)
 	if filepath.Base(path) != checkpoint.ModelFile && !strings.HasSuffix(path, ".safetensors") {
 		if p := filepath.Join(path, checkpoint.ModelFile); exists(p) {
 			path = p

@@ -12,33 +12,28 @@ import (
 	"github.com/gotrain/gotrain/train/foreign"
 )
 
-// load opens a checkpoint, or the newest good one in a folder of several.
-func load(ctx context.Context, path string) (*checkpoint.Checkpoint, *checkpoint.Store, error) {
+// load opens the checkpoint that a path stands for, and says on standard error which newer ones are damaged.
+func load(ctx context.Context, path string) (*checkpoint.Checkpoint, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint: %w", err))
+		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint: %w", err))
 	}
-	if _, err := os.Stat(filepath.Join(path, checkpoint.ManifestFile)); err == nil {
-		c, err := checkpoint.New(checkpoint.OS{}, filepath.Dir(path), 0).Load(ctx, filepath.Base(path))
-		return c, nil, launch.WithCode(launch.ExitNoInput, err)
-	}
-	s := checkpoint.New(checkpoint.OS{}, path, 0)
-	c, report, err := s.Latest(ctx)
+	c, report, err := checkpoint.OpenAt(ctx, checkpoint.OS{}, path)
 	if err != nil {
-		return nil, nil, launch.WithCode(launch.ExitNoInput, err)
+		return nil, launch.WithCode(launch.ExitNoInput, err)
 	}
 	if report.FellBack() {
 		fmt.Fprintln(os.Stderr, foreign.Printable(report.String()))
 	}
-	return c, s, nil
+	return c, nil
 }
 
 // openCheckpoint finds the checkpoint to evaluate and the recipe in it.
 func openCheckpoint(ctx context.Context, path string) (from assemble.Trained, recipe string, err error) {
-	c, _, err := load(ctx, findModel(path))
+	c, err := load(ctx, findModel(path))
 	if err != nil {
 		return from, "", err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -91,15 +90,13 @@ Tokens are sampled unless --temperature is 0; the same seed gives the same text.
 // findModel resolves the folder of a run to its checkpoints, the file best or latest to the checkpoint that it names, and the name of bundled weights to
 // their path.
 func findModel(path string) string {
-	if _, err := os.Stat(filepath.Join(path, "checkpoints")); err == nil {
-		return filepath.Join(path, "checkpoints")
-	}
 	if _, err := os.Stat(path); err != nil {
 		if at, err := data.Locate(path); err == nil {
 			return at
 		}
 	}
-	return checkpoint.Follow(path)
+	at, _ := checkpoint.Resolve(path)
+	return at
 }
 
 func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin io.Reader) error {

@@ -35,7 +35,7 @@ type inspectedInfo struct {
 }
 
 func inspect(ctx context.Context, path string) (*inspection, error) {
-	c, store, err := load(ctx, path)
+	c, err := load(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,11 @@ func inspect(ctx context.Context, path string) (*inspection, error) {
 		}
 		in.Files = append(in.Files, f)
 	}
-	if store == nil {
+	at, single := checkpoint.Resolve(path)
+	if single {
 		return in, nil
 	}
-	infos, err := store.List(ctx)
+	infos, err := checkpoint.New(checkpoint.OS{}, at, 0).List(ctx)
 	for _, i := range infos {
 		o := inspectedInfo{Name: i.Name, Step: i.Step, Time: i.Time, Bytes: i.Bytes}
 		if i.Err != nil {

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -172,7 +170,7 @@ func openPredictor(ctx context.Context, path string, opts []predict.Option) (*pr
 		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s is not a checkpoint of gotrain: it has weights, but neither network nor classes\n"+
 			"hint: fine-tune from it (model.init_from) and predict with the checkpoint, or describe the network in a program (package train/predict)", path))
 	}
-	c, _, err := load(ctx, path)
+	c, err := load(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -317,12 +315,9 @@ func (p *predictions) print(x answer) error {
 
 // holdsCheckpoint reports whether a path leads to a checkpoint.
 func holdsCheckpoint(path string) bool {
-	path = findModel(path)
-	if _, err := os.Stat(filepath.Join(path, checkpoint.ManifestFile)); err == nil {
-		return true
-	}
-	list, err := checkpoint.New(checkpoint.OS{}, path, 0).List(context.Background())
-	return err == nil && len(list) > 0
+	at, single := checkpoint.Resolve(path)
+	list, err := checkpoint.New(checkpoint.OS{}, at, 0).List(context.Background())
+	return single || err == nil && len(list) > 0
 }
 
 // reason is what an error says besides the path.

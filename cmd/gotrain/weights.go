@@ -64,7 +64,7 @@ func openLlama(ctx context.Context, path, config string) (m llamafile.Model, dir
 			"give a checkpoint, the folder of a run, a Hugging Face folder, a .bin of llama2.c, or stories260k, which is bundled", err))
 	}
 	if isCheckpoint(path) {
-		c, _, err := load(ctx, path)
+		c, err := load(ctx, path)
 		if err != nil {
 			return nil, "", err
 		}

@@ -39,7 +39,7 @@ func noWeights(r *recipes.Recipe, err error) error {
 
 // weightsPath finds the initial weights: at model.init_from, or among the bundled data.
 func weightsPath(r *recipes.Recipe) (string, error) {
-	at := checkpoint.Follow(r.Model.InitFrom)
+	at, _ := checkpoint.Resolve(r.Model.InitFrom)
 	_, err := os.Stat(at)
 	if err == nil {
 		return newest(at), nil
@@ -55,15 +55,14 @@ func weightsPath(r *recipes.Recipe) (string, error) {
 
 // newest returns the newest complete checkpoint if path is the folder of a run or of several checkpoints, otherwise the path itself.
 func newest(path string) string {
-	for _, dir := range []string{filepath.Join(path, "checkpoints"), path} {
-		list, err := checkpoint.New(checkpoint.OS{}, dir, 0).List(context.Background())
-		if err != nil {
-			continue
-		}
-		for _, c := range list {
-			if c.Err == nil {
-				return filepath.Join(dir, c.Name)
-			}
+	at, single := checkpoint.Resolve(path)
+	if single {
+		return at
+	}
+	list, _ := checkpoint.New(checkpoint.OS{}, at, 0).List(context.Background())
+	for _, c := range list {
+		if c.Err == nil {
+			return filepath.Join(at, c.Name)
 		}
 	}
 	return path
@@ -81,7 +80,7 @@ func own(r *recipes.Recipe) string {
 	case "best":
 		dir = filepath.Join(r.Checkpoint.Dir, "best")
 	}
-	at := newest(checkpoint.Follow(dir))
+	at := newest(dir)
 	if _, err := os.Stat(filepath.Join(at, llamafile.ConfigFile)); err != nil {
 		return ""
 	}

@@ -47,17 +47,3 @@ func (s *Store) pointed(file string) (string, error) {
 	}
 	return name, nil
 }
-
-// Follow returns the folder of the checkpoint that a pointer file names, if path is one: the files "best" and "latest" in a folder of checkpoints. Any other
-// path is returned as it is.
-func Follow(path string) string {
-	dir, file := filepath.Dir(path), filepath.Base(path)
-	if file != bestFile && file != latestFile {
-		return path
-	}
-	name, err := New(OS{}, dir, 0).pointed(file)
-	if err != nil || name == "" {
-		return path
-	}
-	return filepath.Join(dir, name)
-}

@@ -39,7 +39,7 @@ func TestBestOutlivesRotation(t *testing.T) {
 	}
 	for _, file := range []string{"best", "latest"} {
 		want := filepath.Join(dir, map[string]string{"best": "step-00000004", "latest": "step-00000006"}[file])
-		if got := checkpoint.Follow(filepath.Join(dir, file)); got != want {
+		if got, single := checkpoint.Resolve(filepath.Join(dir, file)); got != want || !single {
 			t.Errorf("%s leads to %s, want %s", file, got, want)
 		}
 	}
@@ -54,12 +54,12 @@ func TestBestIsNoName(t *testing.T) {
 		if best, err := checkpoint.New(checkpoint.OS{}, dir, 2).Best(); best != "" || err != nil {
 			t.Errorf("%.20q: %q %v", text, best, err)
 		}
-		if got := checkpoint.Follow(at); got != at {
+		if got, single := checkpoint.Resolve(at); got != at || single {
 			t.Errorf("%.20q leads to %s", text, got)
 		}
 	}
 	for _, path := range []string{filepath.Join(dir, "missing", "best"), dir} {
-		if got := checkpoint.Follow(path); got != path {
+		if got, single := checkpoint.Resolve(path); got != path || single {
 			t.Errorf("%s leads to %s", path, got)
 		}
 	}

@@ -69,27 +69,18 @@ func (m *Model) find() error {
 	if err != nil {
 		return err
 	}
-	path = checkpoint.Follow(path)
-	st, err := os.Stat(path)
+	m.path, _ = checkpoint.Resolve(path)
+	st, err := os.Stat(m.path)
 	if err != nil {
 		return fmt.Errorf("predict: no checkpoint: %w", err)
 	}
-	m.path = path
 	if !st.IsDir() {
 		return nil // weights
 	}
-	ctx := context.Background()
-	var c *checkpoint.Checkpoint
-	if has(path, checkpoint.ManifestFile) {
-		c, err = checkpoint.New(checkpoint.OS{}, filepath.Dir(path), 0).Load(ctx, filepath.Base(path))
-	} else {
-		if has(path, "checkpoints") {
-			path = filepath.Join(path, "checkpoints")
-		}
-		if c, _, err = checkpoint.New(checkpoint.OS{}, path, 0).Latest(ctx); errors.Is(err, checkpoint.ErrNone) {
-			if w, other := train.OpenWeights(m.path); other == nil { // a folder of weights
-				return w.Close()
-			}
+	c, _, err := checkpoint.OpenAt(context.Background(), checkpoint.OS{}, m.path)
+	if errors.Is(err, checkpoint.ErrNone) {
+		if w, other := train.OpenWeights(m.path); other == nil { // a folder of weights
+			return w.Close()
 		}
 	}
 	if err != nil {
@@ -102,11 +93,6 @@ func (m *Model) find() error {
 	}
 	m.classes = c.State.Classes
 	return nil
-}
-
-func has(dir, name string) bool {
-	_, err := os.Stat(filepath.Join(dir, name))
-	return err == nil
 }
 
 // describe merges what the checkpoint says with the options, and finds the network.
