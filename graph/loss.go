@@ -139,8 +139,8 @@ func (b *Builder) OneHot(labels *Node, classes int, opts ...LossOption) (target,
 }
 
 // BCE is the binary cross-entropy of logits [N …], each with its target, f32 of the same shape, between 0 and 1 (PyTorch's BCEWithLogitsLoss); or of logits
-// [… C] with labels i32[…], which are 1 for the label's class and 0 for others. It gives the sum over the rows of the MEAN over a row's elements, and the number
-// of rows, both f32 scalars, so that loss divided by count is the mean. Options: SumElements, PosWeight, Threshold; RowWeights (targets); Smoothing,
+// [… C] with labels i32[…], which are 1 for the label's class and 0 for others. It gives the sum over the rows of the MEAN over a row's elements, and the
+// number of rows, both f32 scalars, so that loss divided by count is the mean. Options: SumElements, PosWeight, Threshold; RowWeights (targets); Smoothing,
 // IgnoreIndex, ClassWeights (labels: the weight of a row). Smoothing, Threshold and SumElements make it timm's BinaryCrossEntropy. Targets get no gradient.
 func (b *Builder) BCE(logits, target *Node, opts ...LossOption) (loss, count *Node) {
 	o := b.options("BCE", opts, "SumElements", "PosWeight", "Threshold", "RowWeights", "Smoothing", "IgnoreIndex", "ClassWeights")
