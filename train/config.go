@@ -108,6 +108,9 @@ type Config struct {
 	// Settings are the settings that affect results, by name. Checkpoints store them, and a resumed run reports those that changed. nil: the trainer's
 	// own, in one line.
 	Settings map[string]string
+	// Adapt says how a parameter of InitFrom with another shape becomes one of the model, such as learned positions for pictures of another size; it returns
+	// nil for those that cannot. nil: shapes must be equal.
+	Adapt func(param string, has, want npu.Shape) func(values []float32) []float32
 	// Weights opens InitFrom; nil: safetensors, one file or a set, and checkpoints.
 	Weights func(path string) (Weights, error)
 	// Beside holds small files, by name, to store in checkpoints so that other programs can read the weights: config.json, the tokenizer.

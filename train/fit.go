@@ -2,7 +2,9 @@ package train
 
 import (
 	"fmt"
+	"log/slog"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gotrain/gotrain/ddp/launch"
@@ -17,6 +19,52 @@ type fit struct {
 	why     []string // the same, with reasons
 	surplus []string // tensors of the file that the run does not use
 	ignored []string // surplus that the configuration allows
+	adapted []adapted
+}
+
+// adapted is a tensor that the file has in another shape, from which the model's is made.
+type adapted struct {
+	name      string
+	has, want npu.Shape
+	make      func([]float32) []float32
+}
+
+// adapt moves those tensors from kept to adapted that can be made from the file's.
+func (f *fit) adapt(want []tensor, shape func(name string) ([]int, bool), how func(param string, has, want npu.Shape) func([]float32) []float32) {
+	if how == nil {
+		return
+	}
+	for _, x := range want {
+		has, ok := shape(x.name)
+		at := slices.Index(f.kept, x.name)
+		if !ok || at < 0 {
+			continue
+		}
+		if make := how(x.name, has, x.desc.Shape); make != nil {
+			f.adapted = append(f.adapted, adapted{x.name, has, x.desc.Shape, make})
+			f.kept, f.why = slices.Delete(f.kept, at, at+1), slices.Delete(f.why, at, at+1)
+		}
+	}
+}
+
+// readAdapted reads a tensor of another shape and makes the model's.
+func (f *fit) readAdapted(set Weights, name string) ([]float32, error) {
+	for _, a := range f.adapted {
+		if a.name != name {
+			continue
+		}
+		v := make([]float32, a.has.Elems())
+		if err := set.Read(name, v); err != nil {
+			return nil, err
+		}
+		slog.Info(fmt.Sprintf("%s is %v in the initial weights and was resized to %v", name, a.has, a.want))
+		out := a.make(v)
+		if int64(len(out)) != a.want.Elems() {
+			return nil, fmt.Errorf("%s: %d values for the shape %v", name, len(out), a.want)
+		}
+		return out, nil
+	}
+	return nil, nil
 }
 
 // fitting compares by name and shape.

@@ -215,6 +215,7 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 	defer set.Close()
 	names, model := set.Names(), t.model()
 	f := fitting(model, names, set.Shape, t.cfg.InitIgnore)
+	f.adapt(model, set.Shape, t.cfg.Adapt)
 	partial := t.cfg.InitPartial && len(f.kept) < len(model)
 	if faults := f.faults(partial); faults != "" {
 		hint := "use weights of the same network; for a new classifier set init_partial"
@@ -230,7 +231,17 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 		if slices.Contains(f.kept, x.name) {
 			continue
 		}
-		if err := t.set(ctx, x, func(v []float32) error { return set.Read(x.name, v) }); err != nil {
+		values, err := f.readAdapted(set, x.name)
+		if err == nil {
+			err = t.set(ctx, x, func(v []float32) error {
+				if values != nil {
+					copy(v, values)
+					return nil
+				}
+				return set.Read(x.name, v)
+			})
+		}
+		if err != nil {
 			return fmt.Errorf("train: initial weights: %w", err)
 		}
 	}

@@ -20,7 +20,7 @@ func TestLayersEqualTimm(t *testing.T) {
 	if err := json.Unmarshal(raw, &file); err != nil {
 		t.Fatal(err)
 	}
-	for _, model := range []string{"resnet18", "resnet50"} {
+	for _, model := range []string{"resnet18", "resnet50", "deit_tiny_patch16_224"} {
 		var params [][2]any
 		if err := json.Unmarshal(file[model], &params); err != nil || len(params) < 60 {
 			t.Fatalf("%s: %d parameters: %v", model, len(params), err)
@@ -36,8 +36,8 @@ func TestLayersEqualTimm(t *testing.T) {
 			}
 		}
 	}
-	of := layersOf([]string{"embed.weight", "layers.0.w", "layers.1.w", "layers.10.w", "norm.weight", "output.weight"})
-	if of["embed.weight"] != 4 || of["layers.0.w"] != 3 || of["layers.10.w"] != 1 || of["norm.weight"] != 0 {
+	of := layersOf([]string{"embed.weight", "layers.0.w", "layers.1.w", "layers.10.w", "model.norm.weight", "output.weight"})
+	if of["embed.weight"] != 4 || of["layers.0.w"] != 3 || of["layers.10.w"] != 1 || of["model.norm.weight"] != 0 {
 		t.Errorf("a Llama: %v", of)
 	}
 	if of := layersOf([]string{"fc1.weight", "fc2.weight"}); of["fc1.weight"] != of["fc2.weight"] {

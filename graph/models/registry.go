@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/npu"
 )
 
 // Network adds a network to a builder and returns its logits [N K] for the fields of a batch. It is called once for each graph, and adds the same parameters
@@ -25,6 +26,9 @@ type Family struct {
 	Instead string
 	// Recipe says how recipes describe the family's networks; nil: they cannot.
 	Recipe *Recipe
+	// Adapt says how a parameter of initial weights with another shape becomes one of the network, such as learned positions for pictures of another size; it
+	// returns nil for those that cannot. nil: shapes must be equal.
+	Adapt func(param string, has, want npu.Shape) func(values []float32) []float32
 	// Recognise guesses from the names of parameters which network they belong to, for messages; "": none of this family. nil: it cannot.
 	Recognise func(params []string) string
 }

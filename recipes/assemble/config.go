@@ -113,6 +113,9 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Recognise: models.Recognise, Recompute: r.Train.Recompute == "layer", ConvAlgorithm: r.Train.ConvAlgorithm,
 		MemoryLimit: int64(r.Train.MemoryLimitMB * (1 << 20)), CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}
+	if f, ok := models.Find(r.Model.Name); ok {
+		c.Adapt = f.Adapt
+	}
 	c.Groups, c.LayerDecay = groups(r), r.Optim.LayerDecay
 	if r.Eval.Enabled {
 		c.Monitor = monitor(r)

@@ -11,7 +11,7 @@ import torch
 from timm.optim import param_groups_layer_decay
 
 out = {"made_by": f"make_layers.py with timm {timm.__version__} and PyTorch {torch.__version__}, no third-party data"}
-for name in ("resnet18", "resnet50"):
+for name in ("resnet18", "resnet50", "deit_tiny_patch16_224"):
     model = timm.create_model(name, num_classes=10)
     named = {id(p): n for n, p in model.named_parameters()}
     scale = {named[id(p)]: g["lr_scale"] for g in param_groups_layer_decay(model, layer_decay=0.5) for p in g["params"]}
