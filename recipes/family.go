@@ -10,6 +10,7 @@ import (
 	// The table of networks that recipes can use: each registers its name, its section and its checks.
 	_ "github.com/gotrain/gotrain/graph/models/llama"
 	_ "github.com/gotrain/gotrain/graph/models/resnet"
+	_ "github.com/gotrain/gotrain/graph/models/vit"
 )
 
 // pictures are the kinds of data with labelled pictures; encoded are those whose pictures are JPEG or PNG files of any size.

@@ -15,7 +15,7 @@ func Build(b *graph.Builder, x *graph.Node, cfg Config) *graph.Node {
 		b.Failf("%w", err)
 		return x
 	}
-	m := model{c, b, graph.TruncatedAt(c.InitStd, 2)}
+	m := model{c, b, graph.Gaussian(c.InitStd)}
 	x = m.tokens(x)
 	norm := "norm"
 	if c.Mean {
@@ -33,7 +33,7 @@ func Tokens(b *graph.Builder, x *graph.Node, cfg Config) *graph.Node {
 		b.Failf("%w", err)
 		return x
 	}
-	return model{c, b, graph.TruncatedAt(c.InitStd, 2)}.tokens(x)
+	return model{c, b, graph.Gaussian(c.InitStd)}.tokens(x)
 }
 
 // model builds one network.
@@ -46,10 +46,9 @@ type model struct {
 func (m model) tokens(x *graph.Node) *graph.Node {
 	b := m.b
 	x = m.embed(x)
-	rates := nn.DropPathRates(m.DropPath, m.Depth)
 	b.In("blocks", func() {
 		for i := range m.Depth {
-			b.Block(strconv.Itoa(i), func() { x = m.block(x, rates[i]) })
+			b.Block(strconv.Itoa(i), func() { x = m.block(x, m.DropPath*float64(i)/float64(max(m.Depth-1, 1))) })
 		}
 	})
 	return x
@@ -81,7 +80,7 @@ func (m model) embed(x *graph.Node) *graph.Node {
 // block is x + attention(norm(x)), then x + feed_forward(norm(x)).
 func (m model) block(x *graph.Node, drop float64) *graph.Node {
 	b := m.b
-	add := func(y *graph.Node) { x = b.Add(b.DropPath(b.Dropout(y, m.Dropout), drop), x) }
+	add := func(y *graph.Node) { x = b.Add(m.dropPath(b.Dropout(y, m.Dropout), drop), x) }
 	y := nn.LayerNorm{Eps: m.Eps}.Apply(b, "norm1", x)
 	b.In("attn", func() { add(m.linear("proj", m.attend(y), m.Dim)) })
 	y = nn.LayerNorm{Eps: m.Eps}.Apply(b, "norm2", x)
@@ -120,4 +119,12 @@ func (m model) linear(name string, x *graph.Node, out int) (y *graph.Node) {
 		y = m.b.Linear(x, w, m.b.Param("bias", npu.Shape{out}, graph.Zeros(), graph.NoDecay()))
 	})
 	return y
+}
+
+// dropPath drops whole samples of a branch.
+func (m model) dropPath(x *graph.Node, p float64) *graph.Node {
+	if p == 0 || !m.b.Training() {
+		return x
+	}
+	return m.b.Mul(x, m.b.Dropout(m.b.Const(npu.F32, 1, m.b.Dim(x, 0), 1, 1), p))
 }
