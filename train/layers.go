@@ -13,9 +13,9 @@ import (
 )
 
 // layersOf numbers the layers of a network from its output: 0 is the last one. A layer is what the names of parameters have in common up to their first
-// number, such as layer1.0 or blocks.11; parameters without a number are the stem if they are declared before all layers, and else belong to the head, but for a
-// norm called norm, which belongs to the last layer. These are timm's groups (param_groups_layer_decay), for networks whose parameters are declared from the
-// input to the output.
+// number, such as layer1.0 or blocks.11; parameters without a number are the stem if they are declared before all layers, and else belong to the head, but
+// for a norm called norm, which belongs to the last layer. These are timm's groups (param_groups_layer_decay), for networks whose parameters are declared from
+// the input to the output.
 func layersOf(params []string) map[string]int {
 	var layers []string
 	of := map[string]int{}

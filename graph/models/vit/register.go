@@ -11,8 +11,7 @@ import (
 func init() {
 	models.Register("vit", models.Family{Open: open, Recognise: Recognise, Adapt: Adapt, Recipe: &models.Recipe{
 		Reads: models.Images, Layers: true, Keys: []string{"model.classes", "model.label_smoothing"}, Section: models.Keys[Keys]{
-			Doc: `The network when model.name = "vit", a vision transformer (arXiv 2010.11929): a named size, or explicit dimensions, which override it. ` +
-				`Parameters have timm's names, and model.init_from takes timm's weights, also of another image size.`,
+			Doc:   `The network when model.name = "vit" (arXiv 2010.11929): a named size, or explicit dimensions, which override it.`,
 			Check: (*Keys).check, Config: (*Keys).config,
 		}.Section(),
 	}})
