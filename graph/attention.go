@@ -7,10 +7,13 @@ import (
 )
 
 // Attention says which keys the queries of Builder.Attention see. The zero value: all of them (bidirectional), as PyTorch's
-// scaled_dot_product_attention without a mask.
+// scaled_dot_product_attention without a mask. A key is seen where all that is set agrees. Masks are whole numbers and have no gradient; what is added to
+// scores (biases of positions) is composed of MatMul, Add and Softmax.
 type Attention struct {
 	Causal   bool    // query s sees keys up to its own place: t ≤ s + (T-S)
 	Segments *Node   // i32[B S], S = T: only keys of the same number, such as those of the same document of a packed row; nil: all
+	Keys     *Node   // i32[B T]: keys are seen where it is not 0 (key padding; Hugging Face's attention_mask); nil: all
+	Mask     *Node   // i32[B S T], [S T] or [B|1 H|1 S T]: seen where it is not 0 (PyTorch's boolean attn_mask); nil: all
 	Scale    float64 // of the scores; 0 is 1/√D
 }
 
@@ -20,11 +23,28 @@ type Attention struct {
 //	o := b.Attention(q, k, v, graph.Attention{})             // an encoder's: every token sees every token
 //	o := b.Attention(q, k, v, graph.Attention{Causal: true}) // a decoder's
 func (b *Builder) Attention(q, k, v *Node, a Attention) *Node {
-	in := []*Node{q, k, v}
+	attrs, in := npu.Attrs{"scale": b.scale(q, a.Scale), "causal": a.Causal, "seg": a.Segments != nil}, []*Node{q, k, v}
 	if a.Segments != nil {
 		in = append(in, a.Segments)
 	}
-	return b.apply(npu.Attention, npu.Attrs{"scale": b.scale(q, a.Scale), "causal": a.Causal, "seg": a.Segments != nil}, in)
+	if a.Keys != nil {
+		attrs["keys"], in = true, append(in, a.Keys)
+	}
+	if a.Mask != nil {
+		attrs["mask"], in = true, append(in, b.heads(a.Mask))
+	}
+	return b.apply(npu.Attention, attrs, in)
+}
+
+// heads is a mask [S T] or [B S T] as one for all heads.
+func (b *Builder) heads(mask *Node) *Node {
+	switch s := b.Desc(mask).Shape; len(s) {
+	case 2:
+		return b.Reshape(mask, 1, 1, s[0], s[1])
+	case 3:
+		return b.Reshape(mask, s[0], 1, s[1], s[2])
+	}
+	return mask
 }
 
 // scale is the given one, or 1/√D.

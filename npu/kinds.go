@@ -150,12 +150,13 @@ const (
 	// them (1-t)·f/factor + t·f with t = (original/L - low)/(high - low). Angles are computed in float64, their sine and cosine rounded to
 	// float32. inplace.
 	Rope = "rope"
-	// Attention (arXiv 1706.03762; grouped queries arXiv 2305.13245): q act[B S H D], k, v act[B T G D], (seg i32[B S] if seg) → o act[B S H
-	// D], lse f32[B H S]. G divides H; query head h reads key head h/(H/G). score = scale·q·k; causal: query s sees keys t ≤ s + (T-S); seg (S
-	// = T): only keys of the same segment. o = Σ softmax(score)·v, lse = log Σ e^score. For a query that sees nothing, o is 0 and lse
-	// -inf. Kernels do not store all S×T scores (arXiv 2205.14135). Attrs: scale float64, causal, seg bool.
+	// Attention (arXiv 1706.03762; grouped queries arXiv 2305.13245): q act[B S H D], k, v act[B T G D], (seg i32[B S] if seg), (keys i32[B T] if
+	// keys), (mask i32[B|1 H|1 S T] if mask) → o act[B S H D], lse f32[B H S]. G divides H; query head h reads key head h/(H/G). score = scale·q·k;
+	// causal: query s sees keys t ≤ s + (T-S); seg (S = T): only keys of the same segment; keys and mask: only where they are not 0. o = Σ
+	// softmax(score)·v, lse = log Σ e^score. For a query that sees nothing, o is 0 and lse -inf. Kernels do not store all S×T scores (arXiv
+	// 2205.14135). Attrs: scale float64, causal, seg, keys, mask bool.
 	Attention = "attention"
-	// AttentionBwd: do act like q, q, k, v, o, lse, (seg) → dq act like q, dk act like k, dv act like v. Attrs of Attention.
+	// AttentionBwd: do act like q, q, k, v, o, lse, (seg), (keys), (mask) → dq act like q, dk act like k, dv act like v. Attrs of Attention.
 	AttentionBwd = "attention_bwd"
 	// AttentionCached, for generation: q act[B S H D], k, v f32 or act [B T G D], pos i32[B S] → o act[B S H D]: query (b, s) sees keys t ≤
 	// pos[b,s] (none where that is negative: o is 0). Attrs: scale float64.

@@ -116,6 +116,14 @@ func attentionCases() (cs []Model) {
 		Model{Name: "bidirectional", Build: func(b *graph.Builder) *graph.Node {
 			return b.Attention(param(b, "q", 1, 4, 2, 3), param(b, "k", 1, 3, 1, 3), param(b, "v", 1, 3, 1, 3), graph.Attention{})
 		}},
+		Model{"key padding", func(b *graph.Builder) *graph.Node {
+			k := param(b, "k", 2, 3, 1, 3)
+			return b.Attention(param(b, "q", 2, 2, 2, 3), k, param(b, "v", 2, 3, 1, 3), graph.Attention{Keys: ids(b, "keys", 2, 3)})
+		}, map[string][]float64{"keys": {1, 1, 0, 0, 1, 0}}},
+		Model{"mask", func(b *graph.Builder) *graph.Node {
+			x := param(b, "x", 2, 3, 1, 2)
+			return b.Attention(x, x, x, graph.Attention{Causal: true, Mask: ids(b, "mask", 3, 3)})
+		}, map[string][]float64{"mask": {1, 1, 1, 1, 0, 1, 0, 1, 1}}},
 		Model{Name: "own scale", Build: func(b *graph.Builder) *graph.Node {
 			x := param(b, "x", 1, 3, 1, 4)
 			return b.Attention(x, x, x, graph.Attention{Scale: 0.7})

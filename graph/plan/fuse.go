@@ -12,7 +12,7 @@ func Fuse(g *Graph, has func(kind string, attrs npu.Attrs) bool) {
 	r := newRewriter(g)
 	rules := []func(*rewriter, int, func(string, npu.Attrs) bool) bool{
 		reluIntoNorm, normAddRelu, reluIntoProducer, reluBwdIntoNormBwd, sumIntoNormBwd,
-		linearCrossEntropyGrad, sumIntoRMSNorm, sumIntoRMSNormBwd, sumIntoEmbeddingBwd,
+		linearCrossEntropyGrad, sumIntoRowNorm, sumIntoRowNormBwd, sumIntoEmbeddingBwd, padsIntoConcat,
 	}
 	for _, rule := range rules {
 		for i := range g.Calls {

@@ -25,39 +25,46 @@ func linearCrossEntropyGrad(r *rewriter, i int, has func(string, npu.Attrs) bool
 	return true
 }
 
-// sumIntoRMSNorm: rmsnorm(a + b), the sum being needed elsewhere too: the residual stream.
-func sumIntoRMSNorm(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
+// sumIntoRowNorm: rmsnorm(a + b) and layernorm(a + b), the sum being needed elsewhere too: the residual stream.
+func sumIntoRowNorm(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
 	norm := &r.g.Calls[i]
-	if norm.Kind != npu.RMSNorm || norm.Attrs.Bool("add") {
+	if norm.Kind != npu.RMSNorm && norm.Kind != npu.LayerNorm || norm.Attrs.Bool("add") {
 		return false
 	}
 	a, add := r.madeBy(norm.In[0], npu.Binary)
-	if !isPlainAdd(r.g, add) || add.In[0] == add.In[1] || r.maker[norm.In[1]] > a || add.Back != norm.Back || !has(npu.RMSNorm, with(norm.Attrs, "add")) {
+	if !isPlainAdd(r.g, add) || add.In[0] == add.In[1] || add.Back != norm.Back || !has(norm.Kind, with(norm.Attrs, "add")) {
+		return false
+	}
+	if slices.ContainsFunc(norm.In[1:], func(w ID) bool { return r.maker[w] > a }) {
 		return false
 	}
 	norm.Attrs = with(norm.Attrs, "add")
-	norm.In = []ID{add.In[0], norm.In[1], add.In[1]}
-	norm.Out = append(norm.Out[:2:2], add.Out[0])
+	norm.In = append(append([]ID{add.In[0]}, norm.In[1:]...), add.In[1])
+	norm.Out = append(slices.Clone(norm.Out), add.Out[0])
 	r.move(i, a) // in the sum's position, because the sum's readers may precede the norm
 	return true
 }
 
-// sumIntoRMSNormBwd: rmsnorm_bwd(…) + dres: the gradient of the residual stream.
-func sumIntoRMSNormBwd(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
+// sumIntoRowNormBwd: rmsnorm_bwd(…) + dres and layernorm_bwd(…) + dres: the gradient of the residual stream.
+func sumIntoRowNormBwd(r *rewriter, i int, has func(string, npu.Attrs) bool) bool {
 	add := &r.g.Calls[i]
 	if !isPlainAdd(r.g, add) || add.In[0] == add.In[1] {
 		return false
 	}
 	for side := range 2 {
-		b, bwd := r.madeBy(add.In[side], npu.RMSNormBwd)
-		if bwd == nil || bwd.Attrs.Bool("add") || !r.onlyReader(add.In[side], i) || !has(npu.RMSNormBwd, with(bwd.Attrs, "add")) {
+		b, bwd := r.madeBy(add.In[side], npu.RMSNormBwd, npu.LayerNormBwd)
+		if bwd == nil || bwd.Attrs.Bool("add") || !r.onlyReader(add.In[side], i) || !has(bwd.Kind, with(bwd.Attrs, "add")) {
 			continue
 		}
-		if dw := bwd.Out[1]; dw != None && slices.ContainsFunc(r.readers[dw], func(k int) bool { return k < i }) {
+		early := func(d ID) bool {
+			return d != None && slices.ContainsFunc(r.readers[d], func(k int) bool { return k < i })
+		}
+		if slices.ContainsFunc(bwd.Out[1:], early) {
 			continue
 		}
+		in := len(bwd.In)
 		bwd.Attrs = with(bwd.Attrs, "add")
-		bwd.In = append(bwd.In[:4:4], add.In[1-side])
+		bwd.In = append(bwd.In[:in:in], add.In[1-side])
 		bwd.Out = append([]ID{add.Out[0]}, bwd.Out[1:]...)
 		r.move(b, i)
 		return true

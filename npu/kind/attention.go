@@ -9,13 +9,13 @@ func init() {
 		InPlace: "y=x", Shape: inferRope, Plain: true, Cheap: true,
 	})
 	Register(&Kind{
-		Name: npu.Attention, Attrs: "scale:f causal:b seg:b",
-		In: "q k v seg:keep?seg", Out: "o lse:full,nil,saved",
+		Name: npu.Attention, Attrs: "scale:f causal:b seg:b keys:b mask:b",
+		In: "q k v seg:keep?seg keys:keep?keys mask:keep?mask", Out: "o lse:full,nil,saved",
 		Shape: inferAttention, Plain: true,
 	})
 	Register(&Kind{
-		Name: npu.AttentionBwd, Attrs: "scale:f causal:b seg:b",
-		In: "do q k v o lse:full seg:keep?seg", Out: "dq dk dv",
+		Name: npu.AttentionBwd, Attrs: "scale:f causal:b seg:b keys:b mask:b",
+		In: "do q k v o lse:full seg:keep?seg keys:keep?keys mask:keep?mask", Out: "dq dk dv",
 		Shape: inferAttentionBwd, Plain: true,
 	})
 	Register(&Kind{
@@ -77,8 +77,8 @@ func (c *checker) heads(q, k, v int) {
 	}
 }
 
-// attended checks the attributes of attention, and the segments at input i.
-func (c *checker) attended(q, k, seg int) {
+// attended checks the attributes of attention, and the masks from input next on.
+func (c *checker) attended(q, k, next int) {
 	if !c.ok() {
 		return
 	}
@@ -96,7 +96,18 @@ func (c *checker) attended(q, k, seg int) {
 		if qs[1] != ks[1] {
 			c.failf("segments want as many keys as queries, got %d and %d", ks[1], qs[1])
 		}
-		c.typed(seg, "seg", npu.I32, qs[0], qs[1])
+		c.typed(next, "seg", npu.I32, qs[0], qs[1])
+		next++
+	}
+	if c.a.Bool("keys") {
+		c.typed(next, "keys", npu.I32, qs[0], ks[1])
+		next++
+	}
+	if c.a.Bool("mask") && c.ok() {
+		m := c.in[next]
+		if s := m.Shape; m.DType != npu.I32 || len(s) != 4 || s[0] != 1 && s[0] != qs[0] || s[1] != 1 && s[1] != qs[2] || s[2] != qs[1] || s[3] != ks[1] {
+			c.failf("mask is %s, want i32[%d or 1, %d or 1, %d, %d]: batch, heads, queries, keys", m, qs[0], qs[2], qs[1], ks[1])
+		}
 	}
 }
 

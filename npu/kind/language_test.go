@@ -41,6 +41,12 @@ var languageShapes = []shapeCase{
 	{npu.Attention, scaled, []npu.Desc{bf16(2, 3, 4, 6), bf16(2, 2, 2, 6), bf16(2, 2, 2, 6)}, []npu.Desc{bf16(2, 3, 4, 6), f32(2, 4, 3)}},
 	{npu.Attention, packed, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 1, 6), f32(2, 3, 1, 6), i32(2, 3)}, []npu.Desc{f32(2, 3, 4, 6), f32(2, 4, 3)}},
 	{
+		npu.Attention,
+		npu.Attrs{"scale": 1.0, "keys": true, "mask": true},
+		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 5, 4, 6), f32(2, 5, 4, 6), i32(2, 5), i32(1, 4, 3, 5)},
+		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 4, 3)},
+	},
+	{
 		npu.AttentionBwd,
 		packed,
 		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 1, 6), f32(2, 3, 1, 6), f32(2, 3, 4, 6), f32(2, 4, 3), i32(2, 3)},
@@ -99,6 +105,18 @@ var languageMistakes = []badCase{
 	{npu.Attention, scaled, []npu.Desc{bf16(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6)}, "must be of one type"},
 	{npu.Attention, nil, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6)}, "scale is 0"},
 	{npu.Attention, npu.Attrs{"scale": 1.0, "causal": true}, []npu.Desc{f32(2, 3, 4, 6), f32(2, 2, 4, 6), f32(2, 2, 4, 6)}, "2 keys for 3 queries"},
+	{
+		npu.Attention,
+		npu.Attrs{"scale": 1.0, "keys": true},
+		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 5, 4, 6), f32(2, 5, 4, 6), i32(2, 3)},
+		"keys is i32[2 3], want i32[2 5]",
+	},
+	{
+		npu.Attention,
+		npu.Attrs{"scale": 1.0, "mask": true},
+		[]npu.Desc{f32(2, 3, 4, 6), f32(2, 5, 4, 6), f32(2, 5, 4, 6), i32(2, 2, 3, 5)},
+		"mask is i32[2 2 3 5], want i32[2 or 1, 4 or 1, 3, 5]",
+	},
 	{npu.Attention, packed, []npu.Desc{f32(2, 3, 4, 6), f32(2, 4, 4, 6), f32(2, 4, 4, 6), i32(2, 3)}, "as many keys as queries, got 4 and 3"},
 	{npu.Attention, packed, []npu.Desc{f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3, 4, 6), f32(2, 3)}, "seg is f32[2 3]"},
 	{

@@ -3,6 +3,7 @@ package nputest
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -11,20 +12,29 @@ import (
 type heads struct {
 	b, s, t, h, g, d int
 	causal, seg      bool
+	keys             bool
+	mask             []int // batch and heads of a mask: 1 or all; nil: none
 }
 
 func (s *suite) heads() []heads {
 	list := []heads{
-		{2, 70, 70, 4, 2, 32, true, false},
-		{2, 70, 70, 4, 2, 32, true, true},
-		{2, 70, 70, 4, 4, 32, false, true},
-		{1, 1, 1, 1, 1, 1, false, false},
-		{2, 3, 5, 4, 2, 2, true, false}, // fewer queries than keys
-		{2, 1, 9, 6, 1, 16, true, false},
-		{1, 17, 17, 3, 3, 64, false, false},
-		{2, 33, 33, 8, 2, 8, true, true},
-		{1, 130, 130, 2, 1, 16, true, false},
+		{2, 70, 70, 4, 2, 32, true, false, false, nil},
+		{2, 70, 70, 4, 2, 32, true, true, false, nil},
+		{2, 70, 70, 4, 4, 32, false, true, false, nil},
+		{1, 1, 1, 1, 1, 1, false, false, false, nil},
+		{2, 3, 5, 4, 2, 2, true, false, false, nil}, // fewer queries than keys
+		{2, 1, 9, 6, 1, 16, true, false, false, nil},
+		{1, 17, 17, 3, 3, 64, false, false, false, nil},
+		{2, 33, 33, 8, 2, 8, true, true, false, nil},
+		{1, 130, 130, 2, 1, 16, true, false, false, nil},
 	}
+	list = append(list,
+		heads{b: 2, s: 70, t: 70, h: 4, g: 2, d: 32, keys: true},
+		heads{b: 2, s: 5, t: 200, h: 2, g: 2, d: 8, keys: true},
+		heads{b: 2, s: 40, t: 33, h: 4, g: 2, d: 16, mask: []int{1, 1}},
+		heads{b: 2, s: 17, t: 20, h: 2, g: 1, d: 8, causal: true, mask: []int{2, 1}},
+		heads{b: 2, s: 7, t: 9, h: 2, g: 2, d: 4, keys: true, mask: []int{1, 2}},
+		heads{b: 2, s: 3, t: 3, h: 2, g: 1, d: 4, causal: true, keys: true, mask: []int{2, 2}})
 	for range s.n / 2 {
 		h := heads{b: s.pick(1, 2), t: 1 + s.r.IntN(60), g: s.pick(1, 2, 3), d: s.pick(4, 7, 8, 16, 33), causal: s.chance(2), seg: s.chance(3)}
 		h.h, h.s = h.g*s.pick(1, 1, 2, 4), h.t
@@ -37,7 +47,7 @@ func (s *suite) heads() []heads {
 }
 
 func (h heads) String() string {
-	return fmt.Sprintf("B%d S%d T%d H%d G%d D%d causal %v seg %v", h.b, h.s, h.t, h.h, h.g, h.d, h.causal, h.seg)
+	return fmt.Sprintf("B%d S%d T%d H%d G%d D%d causal %v seg %v keys %v mask %v", h.b, h.s, h.t, h.h, h.g, h.d, h.causal, h.seg, h.keys, h.mask)
 }
 
 // attentionCases serves both kinds.
@@ -55,6 +65,7 @@ func attentionCases(s *suite) {
 			seg = []int{b.in(ids, cycle(7, 7, 7, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9))}
 		}
 		a := npu.Attrs{"scale": 1 / math.Sqrt(float64(h.d)), "causal": h.causal, "seg": h.seg}
+		seg = append(seg, b.masks(a, h)...)
 		o, lse := b.out(q, 1), b.out(s.full(h.b, h.h, h.s), 1)
 		b.call(npu.Attention, a, append(in[:3:3], seg...), []int{o, lse})
 		if s.kind == npu.Attention {
@@ -71,6 +82,22 @@ func attentionCases(s *suite) {
 		}
 		b.end()
 	}
+}
+
+// masks adds the masks by keys and by pairs. Every query sees the first key, because devices differ in what they give to one that sees none.
+func (b *builder) masks(a npu.Attrs, h heads) (in []int) {
+	if h.keys { // the rows of a batch differ
+		a["keys"] = true
+		in = append(in, b.in(i32(h.b, h.t), func(_ *rand.Rand, i int) float64 {
+			return float64(boolInt(i%h.t == 0 || i%h.t < h.t/(1+i/h.t) && i%5 != 3))
+		}))
+	}
+	if h.mask != nil {
+		a["mask"] = true
+		d := i32(h.mask[0], h.mask[1], h.s, h.t)
+		in = append(in, b.in(d, func(r *rand.Rand, i int) float64 { return float64(boolInt(i%h.t == 0 || r.IntN(3) > 0)) }))
+	}
+	return in
 }
 
 func cachedCases(s *suite) {

@@ -17,7 +17,7 @@ type heads struct {
 	b, s, t, h, g, d int
 	q, k, v          []float64
 	scale            float64
-	sees             func(b, s, t int) bool
+	sees             func(b, h, s, t int) bool
 }
 
 // heads reads them from inputs q, q+1, q+2.
@@ -27,12 +27,32 @@ func (c *call) heads(q int) heads {
 		q: c.in(q), k: c.in(q + 1), v: c.in(q + 2), scale: c.op.Attrs.Float("scale", 0)}
 }
 
-// seen is the rule of causal and seg, with the segments at input seg.
-func (c *call) seen(a heads, seg int) func(b, s, t int) bool {
-	causal, packed := c.op.Attrs.Bool("causal"), c.op.Attrs.Bool("seg")
-	of := func(b, s int) int64 { return loadInt(c.rawIn(seg), b*a.s+s, npu.I32) }
-	return func(b, s, t int) bool {
-		return (!causal || t <= s+a.t-a.s) && (!packed || of(b, s) == of(b, t))
+// seen is the rule of causal, seg, keys and mask, which are the inputs from next on.
+func (c *call) seen(a heads, next int) func(b, h, s, t int) bool {
+	take := func(attr string) (at int, there bool) {
+		if at = next; c.op.Attrs.Bool(attr) {
+			next++
+		}
+		return at, c.op.Attrs.Bool(attr)
+	}
+	value := func(in, i int) int64 { return loadInt(c.rawIn(in), i, npu.I32) }
+	causal := c.op.Attrs.Bool("causal")
+	seg, packed := take("seg")
+	keys, padded := take("keys")
+	mask, masked := take("mask")
+	var perBatch, perHead int // steps of the mask
+	if masked {
+		m := c.op.In[mask].Shape
+		if m[1] > 1 {
+			perHead = a.s * a.t
+		}
+		if m[0] > 1 {
+			perBatch = m[1] * a.s * a.t
+		}
+	}
+	return func(b, h, s, t int) bool {
+		return (!causal || t <= s+a.t-a.s) && (!packed || value(seg, b*a.s+s) == value(seg, b*a.s+t)) &&
+			(!padded || value(keys, b*a.t+t) != 0) && (!masked || value(mask, b*perBatch+h*perHead+s*a.t+t) != 0)
 	}
 }
 
@@ -46,7 +66,7 @@ func (a heads) scores(row []float64, b, s, h int) {
 	q := a.q[a.query(b, s, h):][:a.d]
 	for t := range row {
 		row[t] = math.Inf(-1)
-		if a.sees(b, s, t) {
+		if a.sees(b, h, s, t) {
 			row[t] = a.scale * dot(q, a.k[a.key(b, t, h):][:a.d])
 		}
 	}
@@ -94,7 +114,7 @@ func runAttention(c *call) error {
 func runAttentionCached(c *call) error {
 	a := c.heads(0)
 	pos := c.rawIn(3)
-	a.sees = func(b, s, t int) bool { return int64(t) <= loadInt(pos, b*a.s+s, npu.I32) }
+	a.sees = func(b, _, s, t int) bool { return int64(t) <= loadInt(pos, b*a.s+s, npu.I32) }
 	c.attend(a, c.out(0), c.scratch(a.b*a.h*a.s))
 	return nil
 }

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -34,27 +35,66 @@ type sight struct {
 	mode int
 }
 
-// sight: a causal mask has an own mode, in which the mask does not grow with the lengths. Segments need one of S×S for each sequence.
-func (b *builder) sight(seg int, s int64) sight {
-	causal := b.op.Attrs.Bool("causal")
-	switch {
-	case b.op.Attrs.Bool("seg"):
-	case causal:
+// sight: a causal mask has an own mode, in which the mask does not grow with the lengths. All others are one of bytes, 1 where a key is hidden, for each
+// sequence, or each head of it. next is the input of the first.
+func (b *builder) sight(next int, q, k Tensor) sight {
+	a, n, s, t := b.op.Attrs, q.Dims[0], q.Dims[1], k.Dims[1]
+	take := func() Tensor {
+		next++
+		return b.in(next - 1)
+	}
+	var parts []Tensor
+	if a.Bool("seg") {
+		of, other := take(), b.temp(Bool, n, 1, s, s)
+		b.call("NeTensor", of.reshape(n, 1, s, 1), of.reshape(n, 1, 1, s), other)
+		parts = append(parts, other)
+	}
+	if a.Bool("keys") {
+		of, hidden := take(), b.temp(Bool, n, 1, 1, t)
+		b.call("EqScalar", of.reshape(n, 1, 1, t), integer(Int32, 0), hidden)
+		parts = append(parts, hidden)
+	}
+	if a.Bool("mask") {
+		of := take()
+		hidden := b.temp(Bool, of.Dims...)
+		b.call("EqScalar", of, integer(Int32, 0), hidden)
+		parts = append(parts, hidden)
+	}
+	switch causal := a.Bool("causal"); {
+	case len(parts) == 0 && causal:
 		return sight{b.later(), 3}
-	default:
+	case len(parts) == 0:
 		return sight{null{}, 0}
+	case causal:
+		later := b.temp(Bool, 1, 1, s, t)
+		b.call("GtTensor", b.count(t).reshape(1, 1, 1, t), b.count(t).slice(0, t-s, t).reshape(1, 1, s, 1), later)
+		parts = append(parts, later)
 	}
-	of := b.in(seg)
-	n := of.Dims[0]
-	other := b.temp(Bool, n, 1, s, s)
-	b.call("NeTensor", of.reshape(n, 1, s, 1), of.reshape(n, 1, 1, s), other)
-	if !causal {
-		return sight{other, 0}
+	return sight{b.hidden(parts, n, s), 0}
+}
+
+// hidden combines masks into one of a shape that the operators take: [1 1 S T], [B 1 S T] or [B H S T].
+func (b *builder) hidden(parts []Tensor, n, s int64) Tensor {
+	all := parts[0]
+	for _, p := range parts[1:] {
+		dims := slices.Clone(all.Dims)
+		for i := range dims {
+			dims[i] = max(dims[i], p.Dims[i])
+		}
+		to := b.temp(Bool, dims...)
+		b.call("LogicalOr", all, p, to)
+		all = to
 	}
-	later, hidden := b.temp(Bool, 1, 1, s, s), b.temp(Bool, n, 1, s, s)
-	b.call("GtTensor", b.count(s).reshape(1, 1, 1, s), b.count(s).reshape(1, 1, s, 1), later)
-	b.call("LogicalOr", other, later, hidden)
-	return sight{hidden, 0}
+	dims := slices.Clone(all.Dims)
+	if dims[2] = s; dims[1] > 1 {
+		dims[0] = n
+	}
+	if slices.Equal(dims, all.Dims) {
+		return all
+	}
+	to := b.temp(Bool, dims...)
+	b.call("InplaceCopy", to, all.broadcast(dims...))
+	return to
 }
 
 // checkHeads refuses what the operators refuse.
@@ -67,7 +107,7 @@ func (b *builder) checkHeads(q Tensor) {
 func lowerAttention(b *builder) {
 	q := b.in(0)
 	b.checkHeads(q)
-	see := b.sight(3, q.Dims[1])
+	see := b.sight(3, q, b.in(1))
 	max, sum := b.statistics(q)
 	b.call("FlashAttentionScore", q, b.in(1), b.in(2), null{}, null{}, null{}, see.mask, null{}, b.op.Attrs.Float("scale", 0), 1.0,
 		math.MaxInt32, math.MaxInt32, int(q.Dims[2]), "BSND", 0, see.mode, max, sum, null{}, b.out(0))
@@ -89,7 +129,7 @@ func parts(t Tensor) (max, sum Tensor) {
 func lowerAttentionBwd(b *builder) {
 	do, q, k, v, o := b.in(0), b.in(1), b.in(2), b.in(3), b.in(4)
 	b.checkHeads(q)
-	see := b.sight(6, q.Dims[1])
+	see := b.sight(6, q, k)
 	max, sum := parts(b.in(5))
 	b.call("FlashAttentionScoreGrad", q, k, v, do, null{}, null{}, null{}, see.mask, max, sum, null{}, o, null{}, b.op.Attrs.Float("scale", 0), 1.0,
 		math.MaxInt32, math.MaxInt32, int(q.Dims[2]), "BSND", 0, see.mode, b.out(0), b.outOr(1, k.DType, k.Dims...), b.outOr(2, v.DType, v.Dims...), null{})

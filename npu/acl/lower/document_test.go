@@ -141,6 +141,7 @@ func samples() []sample {
 		{"", op(npu.Rope, rope, list{q}, q)},
 		{"positions", op(npu.Rope, with(rope, "pos", true), list{q, i(2, 1024)}, q)},
 		{"causal", op(npu.Attention, att, list{q, k, k}, q, lse)},
+		{"keys, mask", op(npu.Attention, with(att, "keys", true, "mask", true), list{q, k, k, i(2, 1024), i(1, 1, 1024, 1024)}, q, lse)},
 		{"causal, segments", op(npu.Attention, with(att, "seg", true), list{q, k, k, i(2, 1024)}, q, lse)},
 		{"causal", op(npu.AttentionBwd, att, list{q, q, k, k, q, lse}, q, k, k)},
 		{"", op(npu.AttentionCached, npu.Attrs{"scale": 0.088}, list{h(1, 1, 32, 128), f(1, 4096, 8, 128), f(1, 4096, 8, 128), i(1, 1)}, h(1, 1, 32, 128))},

@@ -49,8 +49,8 @@ var notes = map[string]string{
 	npu.LayerNormBwd: "As rmsnorm_bwd.",
 	npu.Rope: "In f32: the operator wants sines and cosines in the type of x. Without the operator, or for heads that it does not take, composed. Positions " +
 		"that are data (generation) are limited to 0…2²⁰-1.",
-	npu.Attention: "At most 256 heads of at most 768. lse is kept as maximum and sum, 8 times each, as the gradient operator wants them. Segments need a " +
-		"mask of S×S bytes for each sequence.",
+	npu.Attention: "At most 256 heads of at most 768. lse is kept as maximum and sum, 8 times each, as the gradient operator wants them. Segments and " +
+		"masks are a mask of S×T bytes for each sequence, or head of it. A query that sees nothing is undefined.",
 	npu.AttentionBwd:    "As attention.",
 	npu.AttentionCached: "Composed in f32. Generation is not what the device is for.",
 	npu.CacheWrite:      "Composed: the whole cache is rewritten. A position beyond the cache writes nothing.",

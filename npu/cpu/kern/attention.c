@@ -11,6 +11,7 @@ at_job at_job_of(kern_cmd *c) {
 	int back = c->flags & AT_BWD;
 	j.scale = (float)c->f[0];
 	j.seg = c->flags & AT_SEG ? c->p[back ? 6 : 3] : 0;
+	if (c->flags & AT_MASKED) j.keys = c->p[10], j.mask = c->p[11];
 	j.per = j.h / j.g, j.off = j.t - j.s;
 	j.blocks = (j.s + AT_M - 1) / AT_M;
 	for (int64_t i = 0; i < j.blocks; i++) j.head += at_limit(&j, i * AT_M);
@@ -23,6 +24,7 @@ at_job at_job_of(kern_cmd *c) {
 		j.dp = at_up(j.d, 16), j.tp = at_up(j.t, 16);
 		j.slot = 4 * (2 * j.tp * j.dp + (back ? 5 : 3) * AT_M * j.dp + (back ? 2 : 1) * AT_N * AT_M + 4 * AT_M);
 	}
+	if (c->flags & AT_MASKED) j.slot += 4 * AT_N * AT_M;
 	j.sums = back ? 4 * 2 * j.tp * j.dp : 0;
 	if (j.parts == 1) j.slot += j.sums;
 	return j;

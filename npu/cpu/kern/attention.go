@@ -53,18 +53,48 @@ func attention(kernel string, op npu.Op, q int, lse []npu.Desc) *Call {
 		}
 		slots = append(slots, seg)
 	}
+	c := &Call{n: []int64{int64(x.Shape[0]), int64(x.Shape[1]), int64(k.Shape[1]), int64(x.Shape[2]), int64(k.Shape[2]), int64(x.Shape[3]), 0, 0, 0}}
+	masks, ok := c.masks(op, len(slots))
+	if !ok {
+		return nil
+	}
+	slots = append(slots, masks...)
+	flags |= bit(len(masks) > 0, C.AT_MASKED)
 	for i := range op.Out {
 		slots = append(slots, seg+1+i)
 	}
-	c := &Call{
-		kernel: kernel, dt: dt, slots: slots, f: []float64{op.Attrs.Float("scale", 1)},
-		n:     []int64{int64(x.Shape[0]), int64(x.Shape[1]), int64(k.Shape[1]), int64(x.Shape[2]), int64(k.Shape[2]), int64(x.Shape[3]), 0},
-		flags: flags | bit(op.Attrs.Bool("causal"), C.AT_CAUSAL) | bit(op.Attrs.Bool("seg"), C.AT_SEG), perThread: attentionWorkspace,
-	}
-	if x.DType == npu.BF16 {
+	c.kernel, c.dt, c.slots, c.f, c.perThread = kernel, dt, slots, []float64{op.Attrs.Float("scale", 1)}, attentionWorkspace
+	c.flags = flags | bit(op.Attrs.Bool("causal"), C.AT_CAUSAL) | bit(op.Attrs.Bool("seg"), C.AT_SEG)
+	if x.DType == npu.BF16 && len(masks) == 0 {
 		c.tiles = C.AT_TILES
 	}
 	return c
+}
+
+// masks gives the slots of the masks by keys and by pairs, which are the inputs from next on, and sets the steps of the latter.
+func (c *Call) masks(op npu.Op, next int) (slots []int, ok bool) {
+	for _, attr := range []string{"keys", "mask"} {
+		if !op.Attrs.Bool(attr) {
+			continue
+		}
+		m := op.In[next]
+		if next++; m.Layout != npu.Plain {
+			return nil, false
+		}
+		if attr == "keys" {
+			slots = append(slots, 10)
+			continue
+		}
+		slots = append(slots, 11)
+		plane := int64(m.Shape[2]) * int64(m.Shape[3])
+		if m.Shape[1] > 1 {
+			c.n[8] = plane
+		}
+		if m.Shape[0] > 1 {
+			c.n[7] = plane * int64(m.Shape[1])
+		}
+	}
+	return slots, true
 }
 
 // attentionWorkspace has room for one worker per thread, or per unit of work if there are fewer units.

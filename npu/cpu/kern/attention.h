@@ -14,9 +14,10 @@
 #include "kern.h"
 
 enum { AT_M = 64, AT_N = 128 };
-enum { AT_CAUSAL = 1, AT_SEG = 2, AT_BWD = 4, AT_TILES = 8 };
+enum { AT_CAUSAL = 1, AT_SEG = 2, AT_BWD = 4, AT_TILES = 8, AT_MASKED = 16 };
 
-// Sizes of a command: n[0…5] are B S T H G D, n[6] the maximum number of workers that the workspace has room for. f[0] is the scale.
+// Sizes of a command: n[0…5] are B S T H G D, n[6] the maximum number of workers that the workspace has room for, n[7] and n[8]
+// the steps of the mask from batch to batch and from head to head. f[0] is the scale. p[10] are the keys, p[11] is the mask, or null.
 typedef struct at_job at_job;
 struct at_job {
 	kern_cmd *cmd;
@@ -32,6 +33,7 @@ struct at_job {
 	int causal;
 	float scale;
 	const int32_t *seg; // or null
+	const int32_t *keys, *mask; // or null; with either, AT_MASKED
 	// Works on blocks lo…hi-1 of a key head: block i is number i % blocks of the key head's query head i / blocks.
 	void (*fwd)(const at_job *j, char *scratch, int64_t key_head, int64_t lo, int64_t hi);
 	void (*bwd)(const at_job *j, char *scratch, float *sums, int64_t key_head, int64_t lo, int64_t hi);
@@ -50,7 +52,7 @@ static inline int64_t at_up(int64_t a, int64_t to) { return (a + to - 1) / to * 
 // The number of keys that a block of queries from q0 on sees.
 static inline int64_t at_limit(const at_job *j, int64_t q0) { return j->causal ? at_min(j->t, at_min(q0 + AT_M, j->s) + j->off) : j->t; }
 
-// at_apart reports whether no query of the block from q0 on shares a segment with any of the keys t0…t0+n-1.
+// at_apart reports whether no query of the block from q0 on shares a segment with any of the keys t0…t0+n-1, or all of these are hidden.
 int at_apart(const at_job *j, int64_t b, int64_t q0, int64_t t0, int64_t n);
 
 // Positions of a block of queries in [B S H D] and in [B H S].

@@ -3,10 +3,8 @@
 // A tile of the product has AT_R rows and up to AT_W vectors in registers.
 #undef AT_R
 #undef AT_W
-#undef AT_V
 #define AT_R (VL == 16 ? 8 : 4)
 #define AT_W (VL == 4 ? 2 : 3)
-#define AT_V (AT_M / VL)
 
 enum { ISA(SET), ISA(ADD), ISA(SCALED) };
 
@@ -108,15 +106,39 @@ typedef struct {
 	int64_t diag; // causal: query m sees keys up to m + diag of the current block of keys
 	const int32_t *seg; // of those keys
 	int32_t own[AT_M];  // segments of the queries
+	float *hide;        // [key][query] of the current block of keys: 0, or -infinity where the query does not see the key; null: no mask
 } ISA(sight);
 
-static void ISA(look)(ISA(sight) *e, const at_job *j, const at_block *k) {
-	e->causal = j->causal, e->segs = j->seg != 0;
+static void ISA(look)(ISA(sight) *e, const at_job *j, const at_block *k, float *hide) {
+	e->causal = j->causal, e->segs = j->seg != 0, e->hide = j->keys || j->mask ? hide : 0;
 	for (int64_t i = 0; e->segs && i < AT_M; i++) e->own[i] = j->seg[k->b * j->s + k->q0 + at_min(i, k->n - 1)];
 }
-static void ISA(turn_to)(ISA(sight) *e, const at_job *j, const at_block *k, int64_t t0) {
+// Fills hide for n keys from t0 on, in squares of VL queries and keys. Missing queries and keys may be anything.
+NOINLINE void ISA(fill_hide)(float *hide, const at_job *j, const at_block *k, int64_t t0, int64_t n) {
+	const int32_t *keys = j->keys ? j->keys + k->b * j->t + t0 : 0;
+	const int32_t *mask = j->mask ? j->mask + k->b * j->cmd->n[7] + k->h * j->cmd->n[8] + k->q0 * j->t + t0 : 0;
+	const V never = ISA(splat)(-INFINITY);
+	for (int64_t i = 0; i < n; i += VL) {
+		int m = (int)at_min(VL, n - i);
+		V all = {0};
+		if (keys) all = ISA(select)((I)(m == VL ? ISA(ld_f32)((const float *)(keys + i)) : ISA(ldn_f32)((const float *)(keys + i), m)) != 0, (V){0}, never);
+		for (int64_t q = 0; q < k->n; q += VL) {
+			V b[VL];
+			UNROLL for (int l = 0; l < VL; l++) {
+				b[l] = all;
+				if (!mask || q + l >= k->n) continue;
+				const float *row = (const float *)(mask + (q + l) * j->t + i);
+				b[l] = ISA(select)((I)(m == VL ? ISA(ld_f32)(row) : ISA(ldn_f32)(row, m)) != 0, all, never);
+			}
+			ISA(vturn)(b);
+			UNROLL for (int l = 0; l < VL; l++) ISA(st_f32)(hide + (i + l) * AT_M + q, b[l]);
+		}
+	}
+}
+static void ISA(turn_to)(ISA(sight) *e, const at_job *j, const at_block *k, int64_t t0, int64_t n) {
 	e->diag = k->q0 + j->off - t0;
 	if (e->segs) e->seg = j->seg + k->b * j->s + t0;
+	if (e->hide) ISA(fill_hide)(e->hide, j, k, t0, n);
 }
 // The first vector of queries that has one that sees key i or a later key.
 INLINE int64_t ISA(from)(const ISA(sight) *e, int64_t i) { return e->causal && i > e->diag ? (i - e->diag) / VL : 0; }
@@ -137,7 +159,7 @@ INLINE I ISA(seen)(const ISA(sight) *e, int64_t m, int64_t i, int64_t n, I lane)
 
 // A worker's memory, forward.
 typedef struct {
-	float *k, *v, *q, *qt, *o, *s, *max, *sum, *factor;
+	float *k, *v, *q, *qt, *o, *s, *max, *sum, *factor, *hide;
 } ISA(fwd_mem);
 
 // One vector of queries, m…, against n keys: S' becomes 2^(S'-max), and max, sum and factor follow.
@@ -145,7 +167,7 @@ INLINE void ISA(soften)(const ISA(fwd_mem) *w, const ISA(sight) *e, int64_t m, i
 	I lane;
 	for (int i = 0; i < VL; i++) lane[i] = i;
 	float *s = w->s + m;
-	int64_t end = ISA(until)(e, m + VL, n), i = e->segs ? 0 : ISA(until)(e, m + 1, n);
+	int64_t end = ISA(until)(e, m + VL, n), i = e->segs || e->hide ? 0 : ISA(until)(e, m + 1, n);
 	if (end <= 0) return;
 	V old = ISA(ld_f32)(w->max + m), top[4] = {old, old, old, old}, sum[4] = {0};
 	int64_t at = 0;
@@ -153,7 +175,9 @@ INLINE void ISA(soften)(const ISA(fwd_mem) *w, const ISA(sight) *e, int64_t m, i
 		UNROLL for (int u = 0; u < 4; u++) top[u] = ISA(top)(top[u], ISA(ld_f32)(s + (at + u) * AT_M));
 	for (; at < i; at++) top[0] = ISA(top)(top[0], ISA(ld_f32)(s + at * AT_M));
 	for (; i < end; i++) {
-		V x = ISA(select)(ISA(seen)(e, m, i, n, lane), ISA(ld_f32)(s + i * AT_M), ISA(splat)(-INFINITY));
+		V x = ISA(ld_f32)(s + i * AT_M);
+		if (e->hide) x += ISA(ld_f32)(e->hide + i * AT_M + m);
+		x = ISA(select)(ISA(seen)(e, m, i, n, lane), x, ISA(splat)(-INFINITY));
 		ISA(st_f32)(s + i * AT_M, x);
 		top[0] = ISA(top)(top[0], x);
 	}
@@ -179,20 +203,21 @@ INLINE void ISA(soften)(const ISA(fwd_mem) *w, const ISA(sight) *e, int64_t m, i
 // A block of queries in qt against all keys: o before the division, max and sum.
 static void ISA(fwd_block)(const at_job *j, const ISA(fwd_mem) *w, const at_block *k, at_ahead *ahead) {
 	ISA(sight) e;
-	ISA(look)(&e, j, k);
+	ISA(look)(&e, j, k, w->hide);
+	int64_t full = (k->n + VL - 1) / VL; // vectors of queries that there are
 	for (int i = 0; i < AT_M; i++) w->max[i] = -INFINITY, w->sum[i] = 0, w->factor[i] = 1;
 	int64_t limit = at_limit(j, k->q0), dp = j->dp;
 	int mode = ISA(SET);
 	for (int64_t t0 = 0; t0 < limit; t0 += AT_N) {
 		int64_t n = at_min(AT_N, limit - t0);
 		if (at_apart(j, k->b, k->q0, t0, n)) continue;
-		ISA(turn_to)(&e, j, k, t0);
+		ISA(turn_to)(&e, j, k, t0, n);
 		for (int64_t i = 0; i < n; i += AT_R) {
 			int64_t v = ISA(from)(&e, i);
-			ISA(rows)(AT_V - v, j->d, w->k + (t0 + i) * dp, dp, w->qt + v * VL, AT_M, w->s + i * AT_M + v * VL, AT_M, ISA(SET), 0);
+			ISA(rows)(full - v, j->d, w->k + (t0 + i) * dp, dp, w->qt + v * VL, AT_M, w->s + i * AT_M + v * VL, AT_M, ISA(SET), 0);
 			at_ask(ahead);
 		}
-		for (int64_t m = 0; m < AT_M; m += VL) ISA(soften)(w, &e, m, n);
+		for (int64_t m = 0; m < k->n; m += VL) ISA(soften)(w, &e, m, n);
 		for (int64_t m = 0; m < k->n; m += AT_R) {
 			int64_t see = ISA(until)(&e, m + AT_R, n);
 			if (see || mode == ISA(SET)) ISA(columns)(dp / VL, see, w->s + m, AT_M, w->v + t0 * dp, dp, w->o + m * dp, dp, mode, w->factor + m);
@@ -208,19 +233,21 @@ static void ISA(fwd_block)(const at_job *j, const ISA(fwd_mem) *w, const at_bloc
 
 // A worker's memory, backward, and a unit's sums.
 typedef struct {
-	float *k, *v, *q, *go, *qt, *gt, *dq, *p, *ds, *lse, *delta, *dk, *dv;
+	float *k, *v, *q, *go, *qt, *gt, *dq, *p, *ds, *lse, *delta, *dk, *dv, *hide;
 } ISA(bwd_mem);
 
-// Turns P' and dP', of AT_R keys i… and all queries from vector v on, into probabilities and gradients of scores.
-INLINE void ISA(harden)(const ISA(bwd_mem) *w, const ISA(sight) *e, int64_t v, int64_t i, int64_t n) {
+// Turns P' and dP', of AT_R keys i… and the queries from vector v to full-1, into probabilities and gradients of scores.
+INLINE void ISA(harden)(const ISA(bwd_mem) *w, const ISA(sight) *e, int64_t v, int64_t full, int64_t i, int64_t n) {
 	I lane;
 	for (int l = 0; l < VL; l++) lane[l] = l;
-	for (int64_t m = v * VL; m < AT_M; m += VL) {
+	for (int64_t m = v * VL; m < full * VL; m += VL) {
 		V lse = ISA(ld_f32)(w->lse + m), delta = ISA(ld_f32)(w->delta + m);
 		int whole = !e->segs && ISA(until)(e, m + 1, n) >= i + AT_R;
 		UNROLL for (int r = 0; r < AT_R; r++) {
 			float *s = w->p + (i + r) * AT_M + m, *g = w->ds + (i + r) * AT_M + m;
-			V p = ISA(vexp2)(ISA(ld_f32)(s) - lse);
+			V p = ISA(ld_f32)(s) - lse;
+			if (e->hide) p += ISA(ld_f32)(e->hide + (i + r) * AT_M + m);
+			p = ISA(vexp2)(p);
 			if (!whole) p = (V)(ISA(seen)(e, m, i + r, n, lane) & (I)p);
 			ISA(st_f32)(s, p);
 			ISA(st_f32)(g, p * (ISA(ld_f32)(g) - delta));
@@ -231,22 +258,22 @@ INLINE void ISA(harden)(const ISA(bwd_mem) *w, const ISA(sight) *e, int64_t v, i
 // A block of queries against all keys: dq, and its contributions to dk and dv.
 static void ISA(bwd_block)(const at_job *j, const ISA(bwd_mem) *w, const at_block *k, at_ahead *ahead) {
 	ISA(sight) e;
-	ISA(look)(&e, j, k);
-	int64_t limit = at_limit(j, k->q0), dp = j->dp, wide = dp / VL;
+	ISA(look)(&e, j, k, w->hide);
+	int64_t limit = at_limit(j, k->q0), dp = j->dp, wide = dp / VL, full = (k->n + VL - 1) / VL;
 	memset(w->dq, 0, (size_t)(AT_M * dp) * 4);
 	for (int64_t t0 = 0; t0 < limit; t0 += AT_N) {
 		int64_t n = at_min(AT_N, limit - t0);
 		if (at_apart(j, k->b, k->q0, t0, n)) continue;
-		ISA(turn_to)(&e, j, k, t0);
+		ISA(turn_to)(&e, j, k, t0, n);
 		for (int64_t i = 0; i < n; i += AT_R) {
 			int64_t v = ISA(from)(&e, i), m = v * VL, t = (t0 + i) * dp;
 			float *p = w->p + i * AT_M + m, *ds = w->ds + i * AT_M + m;
-			ISA(rows)(AT_V - v, j->d, w->k + t, dp, w->qt + m, AT_M, p, AT_M, ISA(SET), 0);
-			ISA(rows)(AT_V - v, j->d, w->v + t, dp, w->gt + m, AT_M, ds, AT_M, ISA(SET), 0);
-			ISA(harden)(w, &e, v, i, n);
+			ISA(rows)(full - v, j->d, w->k + t, dp, w->qt + m, AT_M, p, AT_M, ISA(SET), 0);
+			ISA(rows)(full - v, j->d, w->v + t, dp, w->gt + m, AT_M, ds, AT_M, ISA(SET), 0);
+			ISA(harden)(w, &e, v, full, i, n);
 			at_ask(ahead);
-			ISA(rows)(wide, AT_M - m, p, AT_M, w->go + m * dp, dp, w->dv + t, dp, ISA(ADD), 0);
-			ISA(rows)(wide, AT_M - m, ds, AT_M, w->q + m * dp, dp, w->dk + t, dp, ISA(ADD), 0);
+			ISA(rows)(wide, full * VL - m, p, AT_M, w->go + m * dp, dp, w->dv + t, dp, ISA(ADD), 0);
+			ISA(rows)(wide, full * VL - m, ds, AT_M, w->q + m * dp, dp, w->dk + t, dp, ISA(ADD), 0);
 			at_ask(ahead);
 		}
 		for (int64_t m = 0; m < k->n; m += AT_R) {

@@ -30,6 +30,7 @@ static void FN(at_fwd)(const at_job *j, char *scratch, int64_t key_head, int64_t
 	w.q = at_take(&scratch, 4 * AT_M * dp), w.qt = at_take(&scratch, 4 * AT_M * dp), w.o = at_take(&scratch, 4 * AT_M * dp);
 	w.s = at_take(&scratch, 4 * AT_M * AT_N);
 	w.max = at_take(&scratch, 4 * AT_M), w.sum = at_take(&scratch, 4 * AT_M), w.factor = at_take(&scratch, 4 * AT_M);
+	if (j->keys || j->mask) w.hide = at_take(&scratch, 4 * AT_N * AT_M);
 	FN(at_pack)(w.k, (const EL *)a[1] + at, j->g * d, j->t, j->tp, d, dp);
 	FN(at_pack)(w.v, (const EL *)a[2] + at, j->g * d, j->t, j->tp, d, dp);
 	at_ahead ahead;
@@ -70,6 +71,7 @@ static void FN(at_bwd)(const at_job *j, char *scratch, float *sums, int64_t key_
 		w.dq = at_take(&scratch, block);
 	w.p = at_take(&scratch, 4 * AT_M * AT_N), w.ds = at_take(&scratch, 4 * AT_M * AT_N);
 	w.lse = at_take(&scratch, 4 * AT_M), w.delta = at_take(&scratch, 4 * AT_M);
+	if (j->keys || j->mask) w.hide = at_take(&scratch, 4 * AT_N * AT_M);
 	FN(at_pack)(w.k, (const EL *)a[2] + at, j->g * d, j->t, j->tp, d, dp);
 	FN(at_pack)(w.v, (const EL *)a[3] + at, j->g * d, j->t, j->tp, d, dp);
 	at_ahead ahead;

@@ -4,6 +4,11 @@
 #include "attention.h"
 
 int at_apart(const at_job *j, int64_t b, int64_t q0, int64_t t0, int64_t n) {
+	if (j->keys) {
+		int64_t t = t0;
+		while (t < t0 + n && !j->keys[b * j->t + t]) t++;
+		if (t == t0 + n) return 1;
+	}
 	if (!j->seg) return 0;
 	const int32_t *seg = j->seg + b * j->s;
 	int32_t lo = seg[q0], hi = lo;

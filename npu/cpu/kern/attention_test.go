@@ -63,6 +63,12 @@ func (a heads) check(t *testing.T, dt npu.DType) {
 			in[i] = segments(r, a.b, a.s)
 		}
 	}
+	checkAttention(t, r, fwd, bwd, in)
+}
+
+// checkAttention runs both directions on the inputs of the first.
+func checkAttention(t *testing.T, r *rand.Rand, fwd, bwd npu.Op, in [][]byte) {
+	t.Helper()
 	twin{op: fwd, in: in}.run(t, r)
 	args := append([][]byte{}, in...)
 	for _, d := range fwd.Out {
@@ -153,4 +159,50 @@ func TestAttentionWorkspace(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAttentionMasks: hidden keys, whole blocks of them too, and masks of pairs for all, each sequence, each head; queries that see nothing give zeros.
+func TestAttentionMasks(t *testing.T) {
+	for i, a := range []heads{
+		{1, 1, 1, 1, 1, 8, false, false},
+		{2, 70, 70, 2, 2, 16, false, false},
+		{2, 69, 300, 4, 2, 19, false, false},
+		{2, 197, 197, 2, 2, 64, false, false},
+		{2, 130, 130, 2, 1, 8, true, false},
+		{1, 66, 66, 2, 2, 24, true, true},
+	} {
+		for form := 1; form < 4; form++ { // keys, mask, both
+			for _, dt := range acts {
+				r := rand.New(rand.NewPCG(8, uint64(i*4+form)))
+				fwd, bwd := a.ops(dt)
+				in := [][]byte{random(r, fwd.In[0]), random(r, fwd.In[1]), random(r, fwd.In[2])}
+				if a.seg {
+					in = append(in, segments(r, a.b, a.s))
+				}
+				add := func(attr string, share float64, shape ...int) {
+					d := npu.D(npu.I32, shape...)
+					b := make([]byte, d.PlainBytes())
+					for j := range d.Shape.Elems() {
+						put(b, int(j), npu.I32, float64(7*toInt(r.Float64() < share && (j%int64(a.t) < 128 || attr == "mask" || i != 2))))
+					}
+					fwd.In, bwd.In, in = append(fwd.In, d), append(bwd.In, d), append(in, b)
+					fwd.Attrs[attr] = true // bwd's too
+				}
+				if form&1 != 0 {
+					add("keys", 0.6, a.b, a.t)
+				}
+				if form&2 != 0 {
+					add("mask", 0.3, []int{1, a.b}[i%2], []int{1, a.h}[i/2%2], a.s, a.t)
+				}
+				t.Run(fmt.Sprintf("%s/%d/%s", a, form, dt), func(t *testing.T) { checkAttention(t, r, fwd, bwd, in) })
+			}
+		}
+	}
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -42,7 +42,6 @@ static int ISA(convert)(kern_cmd *c, int nthreads) {
 // The general map works on blocks of at most 256 float32 elements, in the cache; other types are converted on input and output.
 #define BLOCK 256
 
-INLINE V ISA(gelu)(V x) { return 0.5f * x * (1 + ISA(vtanh)(0.7978845608f * (x + 0.044715f * x * x * x))); }
 INLINE V ISA(logv)(V x) {
 	for (int i = 0; i < VL; i++) x[i] = logf(x[i]);
 	return x;
@@ -72,7 +71,6 @@ NOINLINE void ISA(apply)(const kern_cmd *c, float *y, const float *a, const floa
 		EACH(FN_TANH, ISA(vtanh)(A))
 		EACH(FN_SIGMOID, 1 / (1 + ISA(vexp)(-A)))
 		EACH(FN_SILU, A / (1 + ISA(vexp)(-A)))
-		EACH(FN_GELU, ISA(gelu)(A))
 		EACH(FN_SIGN, ISA(select)(A > zero, one, ISA(select)(A < zero, -one, A)))
 		EACH(FN_AFFINE, A *alpha + beta)
 		EACH(FN_ADD, A + B)

@@ -9,5 +9,6 @@ enum { ADAM_COUPLED = 1 };
 enum { LARS_SKIP = 1 };
 enum { ROPE_ADJACENT = 1, ROPE_INVERSE = 2 };
 enum { ROWS_LOG = 1 };
+enum { GELU_TANH = 1 };
 
 #endif

@@ -121,8 +121,8 @@ type Cmd struct {
 	products int    // where in v they are
 }
 
-// Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that batchnorm and rmsnorm compute
-// alongside y, for the weight gradients of both, for cross_entropy's count and lse, and for attention's lse. threads is used by Command only. An output that
+// Bind fixes the arguments, inputs then outputs in the op's order, and the workspace. Nil is allowed for the statistics that norms compute alongside y,
+// for their gradients of weights, for cross_entropy's count and lse, and for attention's lse. threads is used by Command only. An output that
 // npu/kinds.go defines as in place (those of optimizers) must be bound to its input's memory.
 func (c *Call) Bind(args []unsafe.Pointer, workspace unsafe.Pointer, threads int) (*Cmd, error) {
 	for i, in := range c.inplace {

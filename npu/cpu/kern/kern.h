@@ -68,6 +68,7 @@ typedef const kern_fn kern_table[KERN_ISAS];
 	X(one_hot) X(bce) X(bce_bwd) X(mse) X(mse_bwd) \
 	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill) \
 	X(embedding) X(embedding_bwd) X(rmsnorm) X(rmsnorm_bwd) X(rope) X(swiglu) X(swiglu_bwd) X(fewrows) \
+	X(layernorm) X(layernorm_bwd) X(gelu) X(gelu_bwd) \
 	X(lce_labels) X(lce_tile) X(lce_end) X(lce_loss) X(lce_scale) X(lce_dx) X(lce_hits) X(lce_prob) \
 	X(wino_conv) X(wino_conv_bwd_weights) X(pack)
 

@@ -1,17 +1,5 @@
 // RMSNorm for one instruction set. n: rows, elements of a row.
 
-// v as it would be after a store and a load.
-INLINE V ISA(round_f32)(V v) { return v; }
-INLINE V ISA(round_bf16)(V v) {
-#if VL == 16
-	return (V)((U)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)v)) << 16);
-#else
-	U u = (U)v, r = (u + 0x7fff + ((u >> 16) & 1)) & 0xffff0000;
-	U nan = (U)(v != v);
-	return (V)((nan & (u | 0x400000)) | (~nan & r));
-#endif
-}
-
 #define TYPED "rmsnorm.per_type.h"
 #include "types.h"
 

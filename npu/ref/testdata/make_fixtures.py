@@ -526,4 +526,5 @@ if __name__ == "__main__":
     language.add(sys.modules[__name__])
     transformer.add(sys.modules[__name__])
     losses.add(sys.modules[__name__])
+    transformer.masks(sys.modules[__name__])  # behind the others: every case takes numbers from one stream
     write(sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__)))
