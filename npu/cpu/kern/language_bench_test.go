@@ -73,3 +73,25 @@ func BenchmarkConvert(b *testing.B) {
 		benchOp(b, npu.Op{Kind: npu.Convert, In: []npu.Desc{y}, Out: []npu.Desc{x}}, x.PlainBytes()+y.PlainBytes(), nil, nil)
 	})
 }
+
+// BenchmarkVision: the shapes of DeiT-S, a batch of 16: 3152 tokens of width 384, 1536 within a layer, 6 heads of 64.
+func BenchmarkVision(b *testing.B) {
+	for _, dt := range acts {
+		x, wide, q, l := npu.D(dt, 3152, 384), npu.D(dt, 3152, 1536), npu.D(dt, 16, 197, 6, 64), npu.D(npu.F32, 16, 6, 197)
+		run := func(name string, op npu.Op, passes, bytes int64) {
+			b.Run(fmt.Sprintf("%s/%v", name, dt), func(b *testing.B) { benchOp(b, op, passes*bytes, nil, map[int][]byte{4: positive(3152)}) })
+		}
+		run("layernorm", layerNorm(x, false), 2, x.PlainBytes())
+		run("layernorm_add", layerNorm(x, true), 4, x.PlainBytes())
+		run("layernorm_bwd", layerNormBwd(x, false), 3, x.PlainBytes())
+		run("layernorm_bwd_add", layerNormBwd(x, true), 4, x.PlainBytes())
+		for _, form := range []string{"none", "tanh"} {
+			a := npu.Attrs{"approximate": form}
+			run("gelu_"+form, npu.Op{Kind: npu.Gelu, Attrs: a, In: []npu.Desc{wide}, Out: []npu.Desc{wide}}, 2, wide.PlainBytes())
+			run("gelu_bwd_"+form, npu.Op{Kind: npu.GeluBwd, Attrs: a, In: []npu.Desc{wide, wide}, Out: []npu.Desc{wide}}, 3, wide.PlainBytes())
+		}
+		a := npu.Attrs{"scale": 0.125}
+		run("attention", npu.Op{Kind: npu.Attention, Attrs: a, In: []npu.Desc{q, q, q}, Out: []npu.Desc{q, l}}, 4, q.PlainBytes())
+		run("attention_bwd", npu.Op{Kind: npu.AttentionBwd, Attrs: a, In: []npu.Desc{q, q, q, q, q, l}, Out: []npu.Desc{q, q, q}}, 8, q.PlainBytes())
+	}
+}
