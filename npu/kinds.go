@@ -196,6 +196,11 @@ const (
 	// f64[2], sg f64[2] (SumSq of w and of g) → w, m. Attr skip bool (norms and biases: no adaptation, no decay). local = trust*|w|/(|g| +
 	// wd*|w| + eps) if both norms > 0 else 1. d = local*lr*(g + wd*w); m = first ? d : momentum*m + d; w -= m (nesterov: w -= d + momentum*m).
 	LARS = "lars"
+	// LAMBMoments and LAMB (arXiv 1904.00962, as timm and NVIDIA have it) step one tensor together. LAMBMoments: hyper as AdamW's, w, g, m, v → s f64[2] = {Σ w²,
+	// Σ u²} in a fixed order, m, v updated; u = m/bc1/(sqrt(v/bc2) + eps) + weight_decay*w, with the new m and v. LAMB: hyper, w, m, v, s → w -= lr*trust*u,
+	// trust = √s[0]/√s[1] if both > 0 else 1. Attr clip bool: trust is 1 at most.
+	LAMBMoments = "lamb_moments"
+	LAMB        = "lamb"
 	// Scale: hyper f32[1], x → x *= hyper[0].
 	Scale = "scale"
 	// EMA: hyper f32[2] = {decay, 1-decay}, average, x → average = decay*average + (1-decay)*x, an exponential moving average of x.

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -61,51 +62,72 @@ func (o *Optimizer) bindAll() error {
 	return nil
 }
 
+// stretch is a run of a segment with its memory.
+type stretch struct {
+	run
+	hyper, w, g npu.Ptr
+	states      []npu.Ptr
+	sums        npu.Ptr // 32 bytes for norms
+}
+
+// launch is an op and its arguments.
+type launch struct {
+	op   npu.Op
+	args []npu.Ptr
+}
+
 // planStep lists the launches that step one segment.
 func (o *Optimizer) planStep(s *segment, add func(*[]npu.Launch, string, npu.Op, ...npu.Ptr) error) error {
 	sum := 0
 	for _, r := range s.runs {
 		what := fmt.Sprintf("%s of %s, elements %d…%d", o.cfg.Rule, s.Name, r.off, r.off+r.elems)
-		w, g := s.Weight.At(4*r.off), s.Grad.At(4*r.off)
-		var states []npu.Ptr
+		x := stretch{run: r, hyper: o.hyper.At(int64(hyperStride * r.group)), w: s.Weight.At(4 * r.off), g: s.Grad.At(4 * r.off), sums: o.sums}
 		for _, st := range s.state {
-			states = append(states, st.At(4*r.off))
+			x.states = append(x.states, st.At(4*r.off))
 		}
-		args := append([]npu.Ptr{o.hyper.At(int64(hyperStride * r.group)), w, g}, states...)
-		if o.rule.adapts {
-			sw, sg := o.sums, o.sums.At(16)
-			if !o.cfg.Groups[r.group].NoAdapt {
-				sw, sg = s.sums.At(int64(32*sum)), s.sums.At(int64(32*sum+16))
-				sum++
-				if err := add(&s.step, what, sumSqOp(r.elems), w, sw); err != nil {
-					return err
-				}
-				if err := add(&s.step, what, sumSqOp(r.elems), g, sg); err != nil {
-					return err
-				}
+		if o.rule.adapted(&o.cfg, r.group) {
+			x.sums = s.sums.At(int64(32 * sum))
+			sum++
+		}
+		list := []launch{}
+		if o.rule.launches != nil {
+			list = o.rule.launches(o, x)
+		} else {
+			list = append(list, o.fused(x))
+		}
+		for _, l := range list {
+			if err := add(&s.step, what, l.op, l.args...); err != nil {
+				return err
 			}
-			args = append(args, sw, sg)
-		}
-		args = append(append(args, w), states...)
-		if err := add(&s.step, what, o.stepOp(r), args...); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-// stepOp is the op of kinds.go that steps one run.
-func (o *Optimizer) stepOp(r run) npu.Op {
-	v, sums := npu.D(npu.F32, int(r.elems)), npu.D(npu.F64, 2)
+// fused is the one op of a rule on a stretch: hyper, weight, gradient and states, of which all but the gradient are updated in place.
+func (o *Optimizer) fused(r stretch) launch {
+	v := npu.D(npu.F32, int(r.elems))
 	op := o.rule.op(&o.cfg, &o.cfg.Groups[r.group])
 	op.In, op.Out = []npu.Desc{npu.D(npu.F32, o.rule.width), v, v}, []npu.Desc{v}
-	for range o.rule.states(&o.cfg) {
+	for range r.states {
 		op.In, op.Out = append(op.In, v), append(op.Out, v)
 	}
-	if o.rule.adapts {
-		op.In = append(op.In, sums, sums)
+	args := append([]npu.Ptr{r.hyper, r.w, r.g}, r.states...)
+	return launch{op, append(append(args, r.w), r.states...)}
+}
+
+// larsLaunches measures weight and gradient first, where the stretch adapts.
+func larsLaunches(o *Optimizer, r stretch) []launch {
+	var list []launch
+	sw, sg := r.sums, r.sums.At(16)
+	if o.rule.adapted(&o.cfg, r.group) {
+		list = []launch{{sumSqOp(r.elems), []npu.Ptr{r.w, sw}}, {sumSqOp(r.elems), []npu.Ptr{r.g, sg}}}
 	}
-	return op
+	step, sums := o.fused(r), npu.D(npu.F64, 2)
+	n := len(step.op.In)
+	step.op.In = append(step.op.In, sums, sums)
+	step.args = slices.Insert(step.args, n, sw, sg)
+	return append(list, step)
 }
 
 func sumSqOp(elems int64) npu.Op {

@@ -18,9 +18,11 @@ type Config struct {
 	Nesterov  bool    // SGD, LARS
 	Decoupled bool    // SGD: w -= lr·decay·w instead of decay added to the gradient
 
-	Beta1, Beta2 float64 // Adam, AdamW
-	Eps          float64 // Adam, AdamW: added outside the root. LARS: added to the denominator of the local rate
+	Beta1, Beta2 float64 // Adam, AdamW, LAMB
+	Eps          float64 // Adam, AdamW, LAMB: added outside the root. LARS: added to the denominator of the local rate
 	Trust        float64 // LARS: the trust coefficient
+	TrustClip    bool    // LAMB: no tensor moves by more than AdamW would move it (LAMBC)
+	AlwaysAdapt  bool    // LAMB: adapt what is not decayed, too
 
 	// EMA keeps a moving average of the weights; the zero value keeps none.
 	EMA EMA
@@ -34,7 +36,7 @@ type Group struct {
 	Name        string
 	LRMult      float64 // times the learning rate of the step
 	WeightDecay float64
-	NoAdapt     bool // LARS: plain momentum without decay or local rate (norms and biases)
+	NoAdapt     bool // LARS: plain momentum without decay or local rate; LAMB: AdamW (norms and biases)
 }
 
 // The two groups that DefaultGroups makes.
@@ -61,7 +63,7 @@ func GroupOf(dims int) int {
 }
 
 // Default is the customary configuration of a rule with DefaultGroups(decay): SGD momentum 0.9; Adam and AdamW betas
-// 0.9, 0.999, eps 1e-8; LARS momentum 0.9, trust 0.001, eps 1e-9. An unknown rule is returned unchanged; Validate reports it.
+// 0.9, 0.999, eps 1e-8; LARS momentum 0.9, trust 0.001, eps 1e-9; LAMB as AdamW, eps 1e-6. An unknown rule is returned unchanged; Validate reports it.
 func Default(rule string, decay float64) Config {
 	c := Config{Rule: rule, Groups: DefaultGroups(decay)}
 	if r, err := c.rule(); err == nil {
@@ -119,7 +121,7 @@ func (c Config) String() string {
 	b.WriteString(c.EMA.text())
 	for _, g := range c.Groups {
 		fmt.Fprintf(&b, " %s{lr×%g decay=%g", g.Name, g.LRMult, g.WeightDecay)
-		if g.NoAdapt && r.adapts {
+		if g.NoAdapt && r.adapts != nil && !c.AlwaysAdapt {
 			b.WriteString(" no_adapt")
 		}
 		b.WriteByte('}')

@@ -26,7 +26,7 @@ type Optimizer struct {
 	hyperRing [4]hyperSlot
 	hyperNext int
 
-	sums      npu.Ptr        // LARS: sums of squares, weight then gradient, for each adaptive tensor
+	sums      npu.Ptr        // LARS, LAMB: sums of squares, weight then gradient or step, for each adaptive tensor
 	zeros     []byte         // never written; as long as the longest reset; page-locked
 	norm      npu.Ptr        // f64[2] of Measure
 	normHost  []byte         // its copy, 16 bytes; page-locked
@@ -71,7 +71,7 @@ func New(dev npu.Device, cfg Config, segments []Segment) (*Optimizer, error) {
 
 // allocate makes the state vectors and the small memories.
 func (o *Optimizer) allocate() error {
-	lars := o.rule.adapts
+	single := func(group int) bool { return o.rule.adapted(&o.cfg, group) }
 	adaptive, longest := 0, 16
 	for i := range o.segs {
 		s := &o.segs[i]
@@ -93,10 +93,10 @@ func (o *Optimizer) allocate() error {
 			s.state = append(s.state, p)
 			o.stateSize += 4 * s.Elems
 		}
-		s.runs = s.Segment.runs(o.cfg.Groups, lars)
+		s.runs = s.Segment.runs(single)
 		s.sumsPos = adaptive
 		for _, r := range s.runs {
-			if lars && !o.cfg.Groups[r.group].NoAdapt {
+			if single(r.group) {
 				s.nSums++
 			}
 		}
@@ -116,9 +116,9 @@ func (o *Optimizer) allocate() error {
 	if o.hyper, err = o.alloc("hyper-parameters", o.hyperBytes()); err != nil {
 		return err
 	}
-	if lars {
+	if o.rule.adapts != nil {
 		// One pair more: launches that do not adapt still name a place for the norms.
-		if o.sums, err = o.alloc("norms of lars", int64(32*(adaptive+1))); err != nil {
+		if o.sums, err = o.alloc("norms of "+o.cfg.Rule, int64(32*(adaptive+1))); err != nil {
 			return err
 		}
 		for i := range o.segs {
@@ -176,7 +176,7 @@ func (o *Optimizer) Step(s npu.Stream) error {
 // step. Allocates nothing.
 func (o *Optimizer) StepSegment(s npu.Stream, i int) error {
 	g := &o.segs[i]
-	if g.nSums > 0 {
+	if g.nSums > 0 && o.rule.adds {
 		if err := s.CopyIn(g.sums, o.zeros[:32*g.nSums]); err != nil {
 			return fmt.Errorf("optim: step of segment %d (%s): %w", i, g.Name, err)
 		}

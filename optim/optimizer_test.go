@@ -129,6 +129,9 @@ func (p *param) step(c Config, t int, lr float64, g []float64) {
 			mh := p.m[i] / (1 - math.Pow(c.Beta1, float64(t)))
 			vh := p.v[i] / (1 - math.Pow(c.Beta2, float64(t)))
 			*w -= lr * mh / (math.Sqrt(vh) + c.Eps)
+		case LAMB: // the step of each element is scaled below
+			p.m[i] = c.Beta1*p.m[i] + (1-c.Beta1)*d
+			p.v[i] = c.Beta2*p.v[i] + (1-c.Beta2)*d*d
 		case LARS:
 			d = local * lr * (d + wd**w)
 			p.m[i] = c.Momentum*p.m[i] + d
@@ -138,6 +141,28 @@ func (p *param) step(c Config, t int, lr float64, g []float64) {
 				*w -= p.m[i]
 			}
 		}
+	}
+}
+
+// lamb takes the step, once the moments are updated.
+func (p *param) lamb(c Config, t int, lr float64) {
+	lr *= p.group.LRMult
+	u, nw, nu := make([]float64, len(p.w)), 0.0, 0.0
+	for i := range u {
+		mh := p.m[i] / (1 - math.Pow(c.Beta1, float64(t)))
+		vh := p.v[i] / (1 - math.Pow(c.Beta2, float64(t)))
+		u[i] = mh/(math.Sqrt(vh)+c.Eps) + p.group.WeightDecay*p.w[i]
+		nw, nu = nw+p.w[i]*p.w[i], nu+u[i]*u[i]
+	}
+	trust := 1.0
+	if (p.group.WeightDecay != 0 && !p.group.NoAdapt || c.AlwaysAdapt) && nw > 0 && nu > 0 {
+		trust = math.Sqrt(nw / nu)
+	}
+	if c.TrustClip {
+		trust = min(trust, 1)
+	}
+	for i := range u {
+		p.w[i] -= lr * trust * u[i]
 	}
 }
 
@@ -157,6 +182,8 @@ func variants() map[string]Config {
 	add("adamw", AdamW, func(c *Config) {})
 	add("adam", Adam, func(c *Config) { c.Beta1 = 0.8 })
 	add("lars", LARS, func(c *Config) {})
+	add("lamb", LAMB, func(c *Config) {})
+	add("lamb clip", LAMB, func(c *Config) { c.TrustClip, c.AlwaysAdapt = true, true })
 	add("lars nesterov", LARS, func(c *Config) { c.Nesterov = true })
 	return out
 }
@@ -218,6 +245,9 @@ func TestRulesEqualTwin(t *testing.T) {
 				b.sync()
 				for n, g := range grads {
 					twins[n].step(cfg, step, lr, g)
+					if cfg.Rule == LAMB {
+						twins[n].lamb(cfg, step, lr)
+					}
 				}
 			}
 			// f32 storage rounds weights and state to 2^-24 of themselves in each of 12 steps; Adam's division by a small root
@@ -355,10 +385,10 @@ func TestRunsJoinNeighbours(t *testing.T) {
 	b := newBench(t)
 	segs, _ := layout(b)
 	groups := variants()["lars"].Groups
-	if got, want := fmt.Sprint(segs[0].runs(groups, false)), "[{0 37 0} {48 10 1} {64 29 0}]"; got != want {
+	if got, want := fmt.Sprint(segs[0].runs(func(int) bool { return false })), "[{0 37 0} {48 10 1} {64 29 0}]"; got != want {
 		t.Errorf("runs are %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(segs[0].runs(groups, true)), "[{0 37 0} {48 10 1} {64 20 0} {84 9 0}]"; got != want {
+	if got, want := fmt.Sprint(segs[0].runs(func(g int) bool { return !groups[g].NoAdapt })), "[{0 37 0} {48 10 1} {64 20 0} {84 9 0}]"; got != want {
 		t.Errorf("adaptive runs are %s, want %s", got, want)
 	}
 }

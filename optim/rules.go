@@ -15,6 +15,7 @@ const (
 	AdamW = "adamw" // Adam with decoupled decay (arXiv 1711.05101)
 	Adam  = "adam"  // Adam with the decay added to the gradient, as torch.optim.Adam (arXiv 1412.6980)
 	LARS  = "lars"  // layer-wise adaptive rates (arXiv 1708.03888), for very large batches
+	LAMB  = "lamb"  // AdamW's step at a rate for each layer (arXiv 1904.00962, as timm has it), for very large batches
 )
 
 // rule is everything that this package knows about one optimizer. A rule that is not in the table is always an error.
@@ -32,17 +33,25 @@ type rule struct {
 	hyper func(c *Config, g *Group, first float64, t int64) numbers
 	// width is the number of elements that kinds.go gives its hyper vector.
 	width int
-	// op describes the kernel that steps one run of a group.
-	op func(c *Config, g *Group) npu.Op
-	// adapts: each tensor has its own rate, from the norms of its weight and its gradient, unless its group sets NoAdapt.
-	adapts bool
+	// op describes the kernel that steps one run of a group; launches does it for rules that need more than one.
+	op       func(c *Config, g *Group) npu.Op
+	launches func(o *Optimizer, r stretch) []launch
+	// adapts reports whether each tensor of a group has its own rate, from norms of its own; nil: never.
+	adapts func(c *Config, g *Group) bool
+	// adds: the norms are added to what lies in their place, so it must be zeroed before.
+	adds bool
+}
+
+// adapted reports whether each tensor of a group has its own rate.
+func (r *rule) adapted(c *Config, group int) bool {
+	return r.adapts != nil && r.adapts(c, &c.Groups[group])
 }
 
 // numbers are those of a rule in a hyper vector; by value, as a step allocates nothing.
 type numbers [hyperLen - 2]float64
 
 // rules is the table, in the order in which they are documented.
-var rules = []*rule{sgd, adam(AdamW), adam(Adam), lars}
+var rules = []*rule{sgd, adam(AdamW), adam(Adam), lars, lamb}
 
 // Rules lists the names of the rules in the order in which they are documented.
 func Rules() []string {
@@ -138,9 +147,11 @@ var lars = &rule{
 		}
 		return numbers{c.Momentum, g.WeightDecay, c.Trust, c.Eps, first, nesterov}
 	},
-	width:  8,
-	op:     func(_ *Config, g *Group) npu.Op { return npu.Op{Kind: npu.LARS, Attrs: npu.Attrs{"skip": g.NoAdapt}} },
-	adapts: true,
+	width:    8,
+	op:       func(_ *Config, g *Group) npu.Op { return npu.Op{Kind: npu.LARS, Attrs: npu.Attrs{"skip": g.NoAdapt}} },
+	launches: larsLaunches,
+	adapts:   func(_ *Config, g *Group) bool { return !g.NoAdapt },
+	adds:     true,
 }
 
 func unit(c *Config, what string, v float64, bad func(string, ...any)) {

@@ -35,10 +35,9 @@ type run struct {
 	group      int
 }
 
-// runs joins neighbouring tensors of one group. With adaptive groups (LARS) every tensor needs its own norms, so those stay single.
-func (s Segment) runs(groups []Group, lars bool) []run {
+// runs joins neighbouring tensors of one group, but those of a group that is single: every tensor of an adaptive group (LARS, LAMB) needs its own norms.
+func (s Segment) runs(single func(group int) bool) []run {
 	var out []run
-	single := func(g int) bool { return lars && !groups[g].NoAdapt }
 	for _, t := range s.Tensors {
 		if n := len(out) - 1; n >= 0 && out[n].group == t.Group && !single(t.Group) {
 			out[n].elems = t.Off + t.Elems - out[n].off

@@ -33,6 +33,8 @@ type ruleTrace struct {
 			Nesterov, Decoupled      bool
 			Beta1, Beta2, Eps, Trust float64
 			Decay                    float64
+			TrustClip                bool `json:"trust_clip"`
+			AlwaysAdapt              bool `json:"always_adapt"`
 		}
 		GradScale float64 `json:"grad_scale"`
 		Clip      float64
@@ -44,8 +46,13 @@ type ruleTrace struct {
 }
 
 func TestRulesEqualPyTorch(t *testing.T) {
-	var tr ruleTrace
+	var tr, timm ruleTrace
 	readTrace(t, "optimizers.json", &tr)
+	readTrace(t, "lamb.json", &timm) // of the same start and gradients
+	if len(timm.Cases) < 6 {
+		t.Fatalf("%d cases of timm, want 6 or more", len(timm.Cases))
+	}
+	tr.Cases = append(tr.Cases, timm.Cases...)
 	if len(tr.Cases) < 15 {
 		t.Fatalf("%d cases, want 15 or more", len(tr.Cases))
 	}
@@ -55,7 +62,7 @@ func TestRulesEqualPyTorch(t *testing.T) {
 				b := benchOn(t, family)
 				x := c.Config
 				cfg := Config{Rule: x.Rule, Momentum: x.Momentum, Dampening: x.Dampening, Nesterov: x.Nesterov, Decoupled: x.Decoupled,
-					Beta1: x.Beta1, Beta2: x.Beta2, Eps: x.Eps, Trust: x.Trust, Groups: DefaultGroups(x.Decay)}
+					Beta1: x.Beta1, Beta2: x.Beta2, Eps: x.Eps, Trust: x.Trust, TrustClip: x.TrustClip, AlwaysAdapt: x.AlwaysAdapt, Groups: DefaultGroups(x.Decay)}
 				seg, at := traceSegment(b, tr.Start)
 				opt, err := New(b.dev, cfg, []Segment{seg})
 				must(t, err)

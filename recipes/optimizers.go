@@ -18,6 +18,8 @@ var optimizers = []optimizer{
 	{name: "adam", lr: 1e-3, eps: 1e-8, highLR: 0.02, highDecay: 0.01, needsEps: true, uses: []string{"optim.beta1", "optim.beta2", "optim.eps"}},
 	{name: "lars", lr: 0.1, decay: 1e-4, eps: 1e-9, highDecay: 0.01,
 		uses: []string{"optim.momentum", "optim.nesterov", "optim.trust_coefficient", "optim.eps"}},
+	{name: "lamb", lr: 5e-3, decay: 0.02, eps: 1e-6, highLR: 0.1, highDecay: 0.5, needsEps: true,
+		uses: []string{"optim.beta1", "optim.beta2", "optim.eps", "optim.trust_clip", "optim.always_adapt"}},
 }
 
 // optimizer is the rule of the recipe, or the zero value for an unknown name, which check reports.

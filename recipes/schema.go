@@ -43,6 +43,7 @@ type Model struct {
 	ZeroInitResidual bool    `toml:"zero_init_residual" default:"true" doc:"Initialise the last norm of each block with weight 0, so that blocks start as the identity (arXiv 1706.02677)."`
 	NormEps          float64 `toml:"norm_eps" default:"1e-5" over:"0" max:"1" doc:"Added to the variance in batch norms."`
 	NormMomentum     float64 `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Weight of the newest batch in the running statistics."`
+	DropPath         float64 `toml:"drop_path" default:"0" min:"0" max:"0.99" doc:"Stochastic depth (arXiv 1603.09382): probability with which the last block skips its convolutions in training, for each sample; it rises linearly from 0 in the first block, as in timm."`
 	LabelSmoothing   float64 `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Fraction of the target spread evenly over all classes."`
 	Loss             string  `toml:"loss" default:"ce" oneof:"ce|bce" doc:"What training minimises: ce, cross-entropy of the classes; bce, binary cross-entropy of each class on its own (arXiv 2110.00476). Evaluation always reports cross-entropy without smoothing, so that losses can be compared."`
 	BCEThreshold     float64 `toml:"bce_threshold" default:"-1" min:"-1" max:"0.999" doc:"loss bce: targets become 1 where they are above this number and 0 elsewhere (timm's target_threshold), so that both classes of a mixed sample are present. Below 0: targets stay as they are."`
@@ -161,24 +162,26 @@ type Comm struct {
 
 // Optim is the section [optim].
 type Optim struct {
-	Name            string  `toml:"name" default:"sgd" oneof:"sgd|adamw|adam|lars" doc:"sgd; adamw (arXiv 1711.05101); adam, with weight decay added to the gradient; lars, for very large batches (arXiv 1708.03888)."`
-	LR              float64 `toml:"lr" default:"auto" auto:"0.1; adamw and adam: 0.001" over:"0" max:"1000" doc:"Peak learning rate; for a global batch of lr_batch samples if lr_scaling is not none."`
+	Name            string  `toml:"name" default:"sgd" oneof:"sgd|adamw|adam|lars|lamb" doc:"sgd; adamw (arXiv 1711.05101); adam, with weight decay added to the gradient; lars (arXiv 1708.03888) and lamb (arXiv 1904.00962, as timm has it), for very large batches."`
+	LR              float64 `toml:"lr" default:"auto" auto:"0.1; adamw and adam: 0.001; lamb: 0.005" over:"0" max:"1000" doc:"Peak learning rate; for a global batch of lr_batch samples if lr_scaling is not none."`
 	LRScaling       string  `toml:"lr_scaling" default:"none" oneof:"none|linear|sqrt" doc:"How lr scales with the global batch. linear: lr * global_batch / lr_batch (arXiv 1706.02677). sqrt: lr * sqrt(global_batch / lr_batch)."`
 	LRBatch         int     `toml:"lr_batch" default:"256" unit:"samples" min:"1" doc:"Global batch that lr refers to."`
 	Momentum        float64 `toml:"momentum" default:"0.9" min:"0" max:"0.9999" doc:"sgd, lars: momentum factor."`
 	Nesterov        bool    `toml:"nesterov" default:"false" doc:"sgd: use Nesterov momentum."`
 	Dampening       float64 `toml:"dampening" default:"0" min:"0" max:"1" doc:"sgd: fraction of the gradient that is not added to the momentum."`
-	WeightDecay     float64 `toml:"weight_decay" default:"auto" auto:"1e-4; adamw: 0.01; adam: 0" min:"0" max:"10" doc:"Weight decay coefficient."`
+	WeightDecay     float64 `toml:"weight_decay" default:"auto" auto:"1e-4; adamw: 0.01; adam: 0; lamb: 0.02" min:"0" max:"10" doc:"Weight decay coefficient."`
 	DecoupledDecay  bool    `toml:"decoupled_decay" default:"false" doc:"sgd: subtract lr * weight_decay * weight instead of adding the decay to the gradient. adamw always does."`
-	NoDecayNormBias bool    `toml:"no_decay_norm_bias" default:"true" doc:"Exclude the scales and shifts of norms, and biases, from weight decay (and from the layer-wise rate of lars)."`
-	Beta1           float64 `toml:"beta1" default:"0.9" min:"0" max:"0.999999" doc:"adam, adamw: decay rate of the running average of the gradient."`
-	Beta2           float64 `toml:"beta2" default:"0.999" min:"0" max:"0.999999" doc:"adam, adamw: decay rate of the running average of the squared gradient."`
-	Eps             float64 `toml:"eps" default:"auto" auto:"1e-8; lars: 1e-9" min:"0" max:"1" doc:"adam, adamw, lars: added to the denominator."`
+	NoDecayNormBias bool    `toml:"no_decay_norm_bias" default:"true" doc:"Exclude the scales and shifts of norms, and biases, from weight decay (and from the layer-wise rate of lars and lamb)."`
+	Beta1           float64 `toml:"beta1" default:"0.9" min:"0" max:"0.999999" doc:"adam, adamw, lamb: decay rate of the running average of the gradient."`
+	Beta2           float64 `toml:"beta2" default:"0.999" min:"0" max:"0.999999" doc:"adam, adamw, lamb: decay rate of the running average of the squared gradient."`
+	Eps             float64 `toml:"eps" default:"auto" auto:"1e-8; lars: 1e-9; lamb: 1e-6" min:"0" max:"1" doc:"adam, adamw, lars, lamb: added to the denominator."`
 	Groups          []Group `toml:"group" default:"[]" doc:"Sets of parameters with settings of their own, one [[optim.group]] for each: name; match, names or patterns with * separated by spaces; lr_factor, a factor on the learning rate; weight_decay, in place of the one above for parameters that are decayed at all; frozen = true, which keeps their values. A parameter belongs to the first group that matches."`
 	LayerDecay      float64 `toml:"layer_decay" default:"1" over:"0" max:"1" doc:"Factor on the learning rate of a layer for every layer behind it, so that a pretrained network changes little near its input (arXiv 2106.08254); 1: all layers learn equally fast. A layer is what parameter names have in common up to their first number (layer1.0, layers.3)."`
 	EMADecay        float64 `toml:"ema_decay" default:"0" min:"0" max:"0.9999999" doc:"Keep an exponential moving average of weights and running statistics: average = decay * average + (1 - decay) * weights after each step but the first, which starts it; 0: none. Evaluation uses the average, and model.safetensors of a checkpoint holds it; raw.safetensors holds the weights that training continues with. It takes the memory of the weights once more."`
 	EMAWarmup       bool    `toml:"ema_warmup" default:"true" doc:"With ema_decay: the decay of step n is at most 1 - n^(-2/3), so that the initial weights are forgotten quickly. false: the decay is constant."`
 	Trust           float64 `toml:"trust_coefficient" default:"0.001" over:"0" max:"1" doc:"lars: learning rate of a layer relative to |w|/|g|."`
+	TrustClip       bool    `toml:"trust_clip" default:"false" doc:"lamb: the ratio |w|/|step| that scales the step of a layer is 1 at most (LAMBC; timm's trust_clip)."`
+	AlwaysAdapt     bool    `toml:"always_adapt" default:"false" doc:"lamb: also scale the steps of parameters without weight decay, which are AdamW's otherwise (timm's always_adapt)."`
 }
 
 // Schedule is the section [schedule].

@@ -39,6 +39,7 @@ func TestSeparateMemoryComputesTheSame(t *testing.T) {
 	variants := map[string][]Option{
 		"clipped":          nil,
 		"bucket by bucket": {WithClipNorm(0), WithAccumulate(1), WithOptimizer(optim.Default(optim.SGD, 1e-3))},
+		"lamb":             {WithClipNorm(1), WithOptimizer(optim.Default(optim.LAMB, 1e-3))},
 		"lars":             {WithClipNorm(0), WithOptimizer(optim.Default(optim.LARS, 1e-3))},
 		"bf16":             {WithCompute(npu.BF16)},
 	}

@@ -48,7 +48,7 @@ func widest(o npu.Op) npu.DType {
 }
 
 // flat are the operations of an element in the kinds that graphs do not have.
-var flat = map[string]int64{npu.SGD: 6, npu.AdamW: 15, npu.LARS: 8, npu.SumSq: 2, npu.Scale: 1, npu.EMA: 2}
+var flat = map[string]int64{npu.SGD: 6, npu.AdamW: 15, npu.LARS: 8, npu.LAMBMoments: 17, npu.LAMB: 9, npu.SumSq: 2, npu.Scale: 1, npu.EMA: 2}
 
 func flop(o npu.Op) int64 {
 	if n, ok := flat[o.Kind]; ok {

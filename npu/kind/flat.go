@@ -17,6 +17,14 @@ func init() {
 		Name: npu.LARS, Attrs: "skip:b",
 		In: "hyper:full w:full g:full m:full sw:keep sg:keep", Out: "w:full m:full", InPlace: "w=w m=m", Shape: inferLARS,
 	})
+	Register(&Kind{
+		Name: npu.LAMBMoments,
+		In:   "hyper:full w:full g:full m:full v:full", Out: "s:keep m:full v:full", InPlace: "m=m v=v", Shape: inferLAMBMoments,
+	})
+	Register(&Kind{
+		Name: npu.LAMB, Attrs: "clip:b",
+		In: "hyper:full w:full m:full v:full s:keep", Out: "w:full", InPlace: "w=w", Shape: inferLAMB,
+	})
 	Register(&Kind{Name: npu.EMA, In: "hyper:full average:full x:full", Out: "average:full", InPlace: "average=average", Shape: flat(2, 1)})
 	Register(&Kind{Name: npu.Scale, In: "hyper:full x:full", Out: "x:full", InPlace: "x=x", Shape: flat(1, 1)})
 }
@@ -68,4 +76,25 @@ func inferLARS(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
 		return nil, c.err
 	}
 	return c.done(in[1], in[3])
+}
+
+func inferLAMBMoments(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+	c := &checker{a: a, in: in}
+	c.full(0, "hyper", 9)
+	c.vectors(5)
+	if !c.ok() {
+		return nil, c.err
+	}
+	return c.done(npu.D(npu.F64, 2), in[3], in[4])
+}
+
+func inferLAMB(a npu.Attrs, in []npu.Desc) ([]npu.Desc, error) {
+	c := &checker{a: a, in: in}
+	c.full(0, "hyper", 9)
+	c.vectors(4)
+	c.typed(4, "s", npu.F64, 2)
+	if !c.ok() {
+		return nil, c.err
+	}
+	return c.done(in[1])
 }

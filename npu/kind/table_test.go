@@ -101,6 +101,8 @@ func TestCheck(t *testing.T) {
 		{npu.Op{Kind: npu.Relu, In: []npu.Desc{d(npu.Invalid, 1)}, Out: []npu.Desc{x}}, "argument 0 has no dtype"},
 		{npu.Op{Kind: npu.SGD, Attrs: npu.Attrs{"has_momentum": true}, In: []npu.Desc{f32(8), f32(3), f32(3), f32(4)}, Out: []npu.Desc{f32(3), f32(3)}}, "a vector is f32[4]"},
 		{npu.Op{Kind: npu.LARS, In: []npu.Desc{f32(8), f32(3), f32(3), f32(3), f32(2), f32(2)}, Out: []npu.Desc{f32(3), f32(3)}}, "sw is f32[2], want f64[2]"},
+		{npu.Op{Kind: npu.LAMB, In: []npu.Desc{f32(9), f32(3), f32(3), f32(3), f32(2)}, Out: []npu.Desc{f32(3)}}, "s is f32[2], want f64[2]"},
+		{npu.Op{Kind: npu.LAMBMoments, In: []npu.Desc{f32(8), f32(3), f32(3), f32(3), f32(3)}, Out: []npu.Desc{d(npu.F64, 2), f32(3), f32(3)}}, "hyper is f32[8]"},
 		{npu.Op{Kind: "frobnicate"}, "unknown op kind \"frobnicate\"\nhint: "},
 	} {
 		err := Check(c.op)

@@ -44,7 +44,7 @@ var generators = map[string]generator{
 	npu.SwiGLU: {cases: swigluCases}, npu.SwiGLUBwd: {cases: swigluCases},
 	npu.LinearCrossEntropy: {cases: linearCECases}, npu.LinearCrossEntropyBwd: {cases: linearCECases}, npu.LinearCrossEntropyGrad: {cases: linearCECases},
 	npu.SGD: {sgdCases, true}, npu.AdamW: {adamWCases, true}, npu.SumSq: {sumSqCases, true}, npu.LARS: {larsCases, true}, npu.Scale: {scaleCases, true},
-	npu.EMA: {emaCases, true},
+	npu.EMA: {emaCases, true}, npu.LAMBMoments: {lambCases, true}, npu.LAMB: {lambCases, true},
 }
 
 // Kinds lists the kinds that have cases, in alphabetical order: all of npu/kinds.go.

@@ -3,6 +3,7 @@ package nputest
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/gotrain/gotrain/npu"
 )
@@ -103,6 +104,26 @@ func emaCases(s *suite) {
 			v := s.full(n)
 			in := []int{b.in(s.full(2), cycle(decay, 1-decay)), b.in(v, normal), b.in(v, normal)}
 			b.call(npu.EMA, npu.Attrs{}, in, []int{b.out(v, 1)}, [2]int{0, 1})
+			b.end()
+		}
+	}
+}
+
+// lambCases: the moments alone, and both ops one after the other, where each tensor has its own trust.
+func lambCases(s *suite) {
+	for i, n := range lengths {
+		for j, size := range []float64{1, 20, 0} { // of the weights: the trust is below 1, above 1, and 1
+			b := s.begin(fmt.Sprint(n, " weights of ", size, " clip ", j == i%2))
+			hyper := b.in(s.full(9), cycle(1e-2, 0.5, 0.9, 0.999, 1e-6, 1e-2, 0.19, 0.001999, 2))
+			w := func(r *rand.Rand, i int) float64 { return size * normal(r, i) }
+			v, two := s.full(n), npu.D(npu.F64, 2)
+			in := []int{hyper, b.in(v, w), b.in(v, normal), b.in(v, normal), b.in(v, positive)}
+			m, va := b.out(v, 1), b.out(v, 1)
+			sums := b.out(two, max(float64(n)*(1+size*size), 1))
+			b.call(npu.LAMBMoments, npu.Attrs{}, in, []int{sums, m, va}, [2]int{1, 3}, [2]int{2, 4})
+			if s.kind == npu.LAMB {
+				b.call(npu.LAMB, npu.Attrs{"clip": j == i%2}, []int{hyper, in[1], m, va, sums}, []int{b.out(v, max(size, 1))}, [2]int{0, 1})
+			}
 			b.end()
 		}
 	}

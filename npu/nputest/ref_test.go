@@ -62,7 +62,7 @@ func TestEveryKind(t *testing.T) {
 		}
 		kind, _ := strconv.Unquote(lit.Value)
 		kinds++
-		flat := slices.Contains([]string{npu.SGD, npu.AdamW, npu.SumSq, npu.LARS, npu.Scale, npu.EMA}, kind)
+		flat := slices.Contains([]string{npu.SGD, npu.AdamW, npu.SumSq, npu.LARS, npu.LAMBMoments, npu.LAMB, npu.Scale, npu.EMA}, kind)
 		for _, act := range []npu.DType{npu.F32, npu.BF16, npu.F16} {
 			list := nputest.Cases(kind, act)
 			if flat && act != npu.F32 {

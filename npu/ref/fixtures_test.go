@@ -135,7 +135,8 @@ func TestPyTorch(t *testing.T) {
 				args = append(args, x.data)
 			}
 			got := make([]tensor, len(c.Out))
-			inplace := map[string][]int{npu.SGD: {1, 3}, npu.AdamW: {1, 3, 4}, npu.LARS: {1, 3}, npu.SumSq: {1}, npu.Scale: {1}, npu.EMA: {1}}[c.Kind]
+			inplace := map[string][]int{npu.SGD: {1, 3}, npu.AdamW: {1, 3, 4}, npu.LARS: {1, 3}, npu.SumSq: {1}, npu.Scale: {1}, npu.EMA: {1}, npu.LAMB: {1},
+				npu.LAMBMoments: {0, 3, 4}}[c.Kind]
 			for i, n := range c.Out {
 				x := f.tensors[n]
 				got[i] = tensor{x.desc, make([]byte, len(x.data))}

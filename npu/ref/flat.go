@@ -14,6 +14,9 @@ var flatKinds = map[string]body{
 	npu.LARS:  runLARS,
 	npu.Scale: runScale,
 	npu.EMA:   runEMA,
+
+	npu.LAMBMoments: runLAMBMoments,
+	npu.LAMB:        runLAMB,
 }
 
 func runSGD(c *call) error {
@@ -125,6 +128,42 @@ func runEMA(c *call) error {
 	hy, avg, x, y := c.in(0), c.in(1), c.in(2), c.out(0)
 	for i, v := range x {
 		y[i] = hy[0]*avg[i] + hy[1]*v
+	}
+	return nil
+}
+
+// lambStep is what LAMB moves a weight by, before the rates; hy is AdamW's.
+func lambStep(hy []float64, w, m, v float64) float64 {
+	eps, wd, bc1, bc2 := hy[4], hy[5], hy[6], hy[7]
+	return m/bc1/(math.Sqrt(v/bc2)+eps) + wd*w
+}
+
+func runLAMBMoments(c *call) error {
+	hy, w, g, m, v := c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)
+	gs, b1, b2 := hy[1], hy[2], hy[3]
+	s, m2, v2 := c.out(0), c.optOut(1, len(w)), c.optOut(2, len(w))
+	for i := range w {
+		d := g[i] * gs
+		m2[i] = b1*m[i] + (1-b1)*d
+		v2[i] = b2*v[i] + (1-b2)*d*d
+		u := lambStep(hy, w[i], m2[i], v2[i])
+		s[0] += w[i] * w[i]
+		s[1] += u * u
+	}
+	return nil
+}
+
+func runLAMB(c *call) error {
+	hy, w, m, v, s, w2 := c.in(0), c.in(1), c.in(2), c.in(3), c.in(4), c.out(0)
+	trust := 1.0
+	if s[0] > 0 && s[1] > 0 {
+		trust = math.Sqrt(s[0]) / math.Sqrt(s[1])
+	}
+	if c.op.Attrs.Bool("clip") {
+		trust = min(trust, 1)
+	}
+	for i := range w {
+		w2[i] = w[i] - hy[0]*trust*lambStep(hy, w[i], m[i], v[i])
 	}
 	return nil
 }

@@ -182,6 +182,7 @@ func TestOptimizers(t *testing.T) {
 		{"", "sgd momentum=0.9 dampening=0 nesterov=true decoupled=false decay{lr×1 decay=0.0005} no_decay{lr×1 decay=0}"},
 		{"optim.no_decay_norm_bias=false optim.decoupled_decay=true", "decoupled=true decay{lr×1 decay=0.0005} no_decay{lr×1 decay=0.0005}"},
 		{"optim.name=adamw optim.beta2=0.95", "adamw betas=0.9,0.95 eps=1e-08"},
+		{"optim.name=lamb optim.trust_clip=true", "lamb betas=0.9,0.999 eps=1e-06 trust_clip"},
 		{"optim.name=lars optim.trust_coefficient=0.01", "lars momentum=0.9 nesterov=true trust=0.01 eps=1e-09"},
 	} {
 		o := Optimizer(recipe(t, "quickstart", strings.Fields(c.sets)...))

@@ -219,6 +219,7 @@ func Optimizer(r *recipes.Recipe) optim.Config {
 	c.Momentum, c.Nesterov, c.Dampening, c.Decoupled = o.Momentum, o.Nesterov, o.Dampening, o.DecoupledDecay
 	c.EMA = optim.EMA{Decay: o.EMADecay, Warmup: o.EMAWarmup}
 	c.Beta1, c.Beta2, c.Eps, c.Trust = o.Beta1, o.Beta2, o.Eps, o.Trust
+	c.TrustClip, c.AlwaysAdapt = o.TrustClip, o.AlwaysAdapt
 	if !o.NoDecayNormBias {
 		c.Groups[optim.NoDecay].WeightDecay = o.WeightDecay
 		c.Groups[optim.NoDecay].NoAdapt = false

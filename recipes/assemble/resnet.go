@@ -11,7 +11,7 @@ import (
 func resnetConfig(r *recipes.Recipe, classes int) (json.RawMessage, error) {
 	m := r.Model
 	return json.Marshal(resnet.Config{
-		Depth: m.Depth, Classes: classes, Width: m.Width, V1: m.Version == "v1", SmallStem: m.SmallStem, ZeroInitLast: m.ZeroInitResidual,
+		Depth: m.Depth, Classes: classes, Width: m.Width, V1: m.Version == "v1", SmallStem: m.SmallStem, ZeroInitLast: m.ZeroInitResidual, DropPath: m.DropPath,
 		Eps: m.NormEps, Momentum: m.NormMomentum,
 	})
 }

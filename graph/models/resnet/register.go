@@ -11,7 +11,7 @@ func init() {
 	models.Register("resnet", models.Family{Open: open, Recognise: Recognise, Recipe: &models.Recipe{
 		Reads: models.Images, BatchNorm: true,
 		// Its keys have always been in [model].
-		Keys: []string{"model.depth", "model.width", "model.classes", "model.small_stem", "model.version", "model.zero_init_residual",
+		Keys: []string{"model.depth", "model.width", "model.classes", "model.small_stem", "model.version", "model.zero_init_residual", "model.drop_path",
 			"model.norm_eps", "model.norm_momentum", "model.label_smoothing"},
 	}})
 }

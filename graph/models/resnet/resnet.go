@@ -16,9 +16,12 @@ type Config struct {
 	// SmallStem is for images of about 32 pixels: a 3x3 convolution with stride 1 and no pooling.
 	SmallStem bool `json:"small_stem,omitempty"`
 	// ZeroInitLast starts the last norm's weight of each block with 0 (arXiv 1706.02677).
-	ZeroInitLast bool    `json:"zero_init_last,omitempty"`
-	Eps          float64 `json:"eps,omitempty"`      // of the batch norms; 0 is 1e-5
-	Momentum     float64 `json:"momentum,omitempty"` // of the running statistics; 0 is 0.1
+	ZeroInitLast bool `json:"zero_init_last,omitempty"`
+	// DropPath is the probability with which the last block drops its convolutions for a sample in training: stochastic depth (arXiv 1603.09382). It rises
+	// linearly with the depth from 0 in the first block.
+	DropPath float64 `json:"drop_path,omitempty"`
+	Eps      float64 `json:"eps,omitempty"`      // of the batch norms; 0 is 1e-5
+	Momentum float64 `json:"momentum,omitempty"` // of the running statistics; 0 is 0.1
 
 	Blocks     [4]int `json:"blocks,omitzero"`      // blocks of each stage, where Depth is 0
 	Bottleneck bool   `json:"bottleneck,omitempty"` // kind of block, where Depth is 0
@@ -55,6 +58,9 @@ func (c Config) check() (Config, error) {
 	if c.Classes < 1 || c.Width < 1 {
 		return c, fmt.Errorf("resnet: classes %d and width %d must be positive", c.Classes, c.Width)
 	}
+	if !(c.DropPath >= 0 && c.DropPath < 1) {
+		return c, fmt.Errorf("resnet: drop path %g, want 0 … 1 (excluded)", c.DropPath)
+	}
 	if c.Eps < 0 || c.Momentum < 0 || c.Momentum > 1 {
 		return c, fmt.Errorf("resnet: eps %g or momentum %g out of range", c.Eps, c.Momentum)
 	}
@@ -87,6 +93,7 @@ func Stages(b *graph.Builder, x *graph.Node, cfg Config) [5]*graph.Node {
 func (c Config) stages(b *graph.Builder, x *graph.Node) (out [5]*graph.Node) {
 	x = c.stem(b, x)
 	out[0] = x
+	drop := nn.DropPathRates(c.DropPath, c.Blocks[0]+c.Blocks[1]+c.Blocks[2]+c.Blocks[3])
 	for stage, n := range c.Blocks {
 		b.In(fmt.Sprintf("layer%d", stage+1), func() {
 			for i := range n {
@@ -94,7 +101,8 @@ func (c Config) stages(b *graph.Builder, x *graph.Node) (out [5]*graph.Node) {
 				if i == 0 && stage > 0 {
 					stride = 2
 				}
-				b.In(fmt.Sprint(i), func() { x = c.block(b, x, c.Width<<stage, stride) })
+				b.In(fmt.Sprint(i), func() { x = c.block(b, x, c.Width<<stage, stride, drop[0]) })
+				drop = drop[1:]
 			}
 		})
 		out[stage+1] = x
@@ -124,8 +132,8 @@ func (c Config) norm(last bool) nn.BatchNorm {
 	return nn.BatchNorm{Eps: c.Eps, Momentum: c.Momentum, ZeroInit: last && c.ZeroInitLast}
 }
 
-// block is x + convolutions of x, where the shortcut is projected if the shape changes.
-func (c Config) block(b *graph.Builder, x *graph.Node, width, stride int) *graph.Node {
+// block is x + convolutions of x, which are dropped for a sample with probability drop; the shortcut is projected if the shape changes.
+func (c Config) block(b *graph.Builder, x *graph.Node, width, stride int, drop float64) *graph.Node {
 	out := width
 	convs := []nn.Conv2D{c.conv(width, 3, stride), c.conv(width, 3, 1)}
 	if c.Bottleneck {
@@ -150,5 +158,5 @@ func (c Config) block(b *graph.Builder, x *graph.Node, width, stride int) *graph
 			x = c.norm(false).Apply(b, "1", x)
 		})
 	}
-	return b.Relu(b.Add(y, x))
+	return b.Relu(b.Add(b.DropPath(y, drop), x))
 }

@@ -1,12 +1,14 @@
 package resnet
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/op"
+	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
 )
 
@@ -178,5 +180,36 @@ func TestBadConfig(t *testing.T) {
 	b := graph.New()
 	if Build(b, b.Input("x", npu.F32, 2, 32), Config{Depth: 18}); b.Err() == nil || !strings.Contains(b.Err().Error(), "conv1") {
 		t.Errorf("image of rank 2: %v", b.Err())
+	}
+}
+
+// TestDropPath: each block but the first drops its branch before the sum, with timm's probabilities; evaluation has none of it.
+func TestDropPath(t *testing.T) {
+	b := graph.New()
+	b.Loss(b.Sum(Build(b, b.Input("x", npu.F32, 2, 3, 32, 32), Config{Depth: 50, Classes: 10, Width: 8, DropPath: 0.05})))
+	g, err := b.Lower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, c := range g.Calls {
+		if c.Kind == npu.Dropout && !c.Back {
+			n++
+			if p := c.Attrs.Float("p", 0); !c.Attrs.Bool("rows") || math.Abs(p-0.05*float64(n)/15) > 1e-12 {
+				t.Errorf("drop path %d: %s", n, c.Attrs)
+			}
+		}
+	}
+	if n != 15 {
+		t.Errorf("%d blocks drop paths, want 15", n)
+	}
+	b = graph.New(graph.ForEval())
+	b.Output("y", Build(b, b.Input("x", npu.F32, 2, 3, 32, 32), Config{Depth: 18, DropPath: 0.05}))
+	if g, err = b.Lower(); err != nil || slices.ContainsFunc(g.Calls, func(c plan.Call) bool { return c.Kind == npu.Dropout }) {
+		t.Errorf("evaluation drops paths, or %v", err)
+	}
+	b = graph.New()
+	if Build(b, b.Input("x", npu.F32, 2, 3, 32, 32), Config{Depth: 18, DropPath: 1}); b.Err() == nil {
+		t.Error("a probability of 1: no error")
 	}
 }

@@ -157,6 +157,8 @@ func samples() []sample {
 		{"coupled", op(npu.AdamW, npu.Attrs{"coupled": true}, list{f(9), v, v, v, v}, v, v, v)},
 		{"", op(npu.SumSq, nil, list{v}, two)},
 		{"", op(npu.LARS, npu.Attrs{}, list{hy, v, v, v, two, two}, v, v)},
+		{"", op(npu.LAMBMoments, npu.Attrs{}, list{f(9), v, v, v, v}, two, v, v)},
+		{"", op(npu.LAMB, npu.Attrs{}, list{f(9), v, v, v, two}, v)},
 		{"", op(npu.Scale, nil, list{f(1), v}, v)},
 		{"", op(npu.EMA, nil, list{f(2), v, v}, v)},
 	}
@@ -172,7 +174,7 @@ func exporting(c lower.Caps) lower.Caps {
 func inPlace(s sample) func(a, b lower.Ref) bool {
 	pairs := map[string][][2]int{
 		npu.BatchNorm: {{3, 3}, {4, 4}}, npu.SGD: {{0, 1}, {1, 3}}, npu.AdamW: {{0, 1}, {1, 3}, {2, 4}}, npu.LARS: {{0, 1}, {1, 3}}, npu.Scale: {{0, 1}},
-		npu.EMA:        {{0, 1}},
+		npu.EMA: {{0, 1}}, npu.LAMBMoments: {{1, 3}, {2, 4}}, npu.LAMB: {{0, 1}},
 		npu.CacheWrite: {{0, 0}}, npu.EmbeddingBwd: {{0, 2}},
 	}[s.op.Kind]
 	return func(a, b lower.Ref) bool { return slices.Contains(pairs, [2]int{a.Index, b.Index}) }

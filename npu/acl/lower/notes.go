@@ -62,7 +62,9 @@ var notes = map[string]string{
 		"more. Without the operator, composed: 19 calls that make 24 passes. Coupled decay is always composed.",
 	npu.SumSq: "The norm is computed in f32 and squared. Two elements in f64 are added on the device's AI CPU.",
 	npu.LARS:  "Composed.",
-	npu.EMA:   "Composed of two calls, 5 passes over memory.",
+
+	npu.LAMBMoments: "Composed. Norms are computed in f32 and squared.", npu.LAMB: "Composed. The step is computed again instead of being kept.",
+	npu.EMA: "Composed of two calls, 5 passes over memory.",
 }
 
 // Note says where the lowering of a kind differs from what package npu/ref computes, "" where it does not.

@@ -9,6 +9,9 @@ var optimizerRules = map[string]rule{
 	npu.SGD:   {lower: lowerSGD, needs: []string{"InplaceAddcmul"}},
 	npu.AdamW: {lower: lowerAdamW, needs: []string{"InplaceAddcmul"}},
 	npu.LARS:  {lower: lowerLARS, needs: []string{"InplaceAddcmul"}},
+
+	npu.LAMBMoments: {lower: lowerLAMBMoments, needs: []string{"InplaceAddcmul", "LinalgVectorNorm"}},
+	npu.LAMB:        {lower: lowerLAMB, needs: []string{"InplaceAddcmul"}},
 }
 
 // scalars computes on 1-element tensors.

@@ -63,7 +63,7 @@ typedef const kern_fn kern_table[KERN_ISAS];
 	X(bn_fwd) X(bn_bwd) X(bn_infer) \
 	X(attention) X(attention_bwd) X(attention_cached) X(cache_write) \
 	X(relu) X(relu_bwd) X(add) X(map) X(convert) \
-	X(sgd) X(adamw) X(sumsq) X(lars) X(scale) X(ema) \
+	X(sgd) X(adamw) X(sumsq) X(lars) X(lamb_moments) X(lamb) X(scale) X(ema) \
 	X(softmax) X(softmax_bwd) X(cross_entropy) X(cross_entropy_bwd) X(soft_ce) X(soft_ce_bwd) X(topk) \
 	X(one_hot) X(bce) X(bce_bwd) X(mse) X(mse_bwd) \
 	X(gap) X(gap_bwd) X(dropout) X(reduce) X(copy) X(concat) X(fill) \

@@ -172,6 +172,23 @@ func TestOptimizers(t *testing.T) {
 				r,
 			)
 		}
+		nine := npu.D(npu.F32, 9)
+		hyper := h(1e-2, 0.5, 0.9, 0.99, 1e-6, 0.1, 0.19, 0.0199, 2)
+		twin{
+			op:    npu.Op{Kind: npu.LAMBMoments, In: []npu.Desc{nine, v, v, v, v}, Out: []npu.Desc{s, v, v}},
+			in:    [][]byte{hyper, nil, nil, nil, positive(n)},
+			alias: map[int]int{1: 3, 2: 4},
+		}.run(t, r)
+		for _, sums := range [][2]float64{{3, 7}, {7, 3}, {0, 3}, {3, 0}} {
+			norms := make([]byte, 16)
+			put(norms, 0, npu.F64, sums[0])
+			put(norms, 1, npu.F64, sums[1])
+			twin{
+				op:    npu.Op{Kind: npu.LAMB, Attrs: npu.Attrs{"clip": sums[0] == 7 && n > 1}, In: []npu.Desc{nine, v, v, v, s}, Out: []npu.Desc{v}},
+				in:    [][]byte{hyper, nil, nil, positive(n), norms},
+				alias: map[int]int{0: 1},
+			}.run(t, r)
+		}
 		g := random(r, v)
 		put(g, n/2, npu.F32, math.Inf(-1))
 		start := make([]byte, 16)

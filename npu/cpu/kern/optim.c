@@ -8,5 +8,7 @@ TABLE(sgd);
 TABLE(adamw);
 TABLE(sumsq);
 TABLE(lars);
+TABLE(lamb_moments);
+TABLE(lamb);
 TABLE(scale);
 TABLE(ema);

@@ -23,6 +23,10 @@ func init() {
 		}
 		return flatF32("lars", op, bit(op.Attrs.Bool("skip"), C.LARS_SKIP), op.In[:4]...).places([]int{1, 3})
 	})
+	register(npu.LAMBMoments, prepareLAMBMoments)
+	register(npu.LAMB, func(op npu.Op) *Call {
+		return flatF32("lamb", op, bit(op.Attrs.Bool("clip"), C.LAMB_CLIP), op.In[:4]...).places([]int{1})
+	})
 	register(npu.SumSq, prepareSumSq)
 	register(npu.Scale, prepareScale)
 	register(npu.EMA, func(op npu.Op) *Call { return flatF32("ema", op, 0, op.In...).places([]int{1}) })
@@ -54,6 +58,14 @@ func prepareSumSq(op npu.Op) *Call {
 		c.slots, c.inplace = []int{0, -1, 1}, []int{1}
 	}
 	return c
+}
+
+func prepareLAMBMoments(op npu.Op) *Call {
+	if !plainF32(op.In...) || !plainF32(op.Out[1:]...) || op.Out[0].Layout != npu.Plain {
+		return nil
+	}
+	n := op.In[1].Shape.Elems()
+	return &Call{kernel: "lamb_moments", n: []int64{n}, slots: []int{0, 1, 2, 3, 4, 5, -1, -1}, inplace: []int{3, 4}, workspace: (n + 1023) / 1024 * 16}
 }
 
 func prepareScale(op npu.Op) *Call {

@@ -98,6 +98,63 @@ static void ISA(lars_range)(void *ctx, int64_t lo, int64_t hi) {
 	});
 }
 
+// Moments of a block, and what it adds to the sums of squares of weights and steps: two doubles in the workspace. The step itself is not stored: computing it again
+// from w, m and v moves as many bytes as writing and reading it.
+#define LAMB_STEP(x, m, v) ((m) * r1 / (ISA(vsqrt)(v) * r2 + eps) + (x) * wd)
+static void ISA(lamb_moments_range)(void *ctx, int64_t lo, int64_t hi) {
+	const kern_cmd *c = ctx;
+	const float *h = c->p[0];
+	float gs = h[1], b1 = h[2], b2 = h[3], eps = h[4], wd = h[5], a1 = (float)(1 - (double)b1), a2 = (float)(1 - (double)b2);
+	float r1 = (float)(1 / (double)h[6]), r2 = (float)(1 / sqrt((double)h[7]));
+	double *sums = c->ws;
+	for (int64_t b = lo; b < hi; b++) {
+		int64_t at = b * 1024, m = c->n[0] - at < 1024 ? c->n[0] - at : 1024;
+		const float *w = (const float *)c->p[1] + at, *g = (const float *)c->p[2] + at;
+		float *mo = (float *)c->p[3] + at, *ve = (float *)c->p[4] + at;
+		V sw = {0}, su = {0};
+		EACH({
+			V x = LD(w + i);
+			V d = LD(g + i) * gs;
+			V t = LD(mo + i) * b1 + d * a1;
+			V s = LD(ve + i) * b2 + d * d * a2;
+			ST(mo + i, t);
+			ST(ve + i, s);
+			V u = LAMB_STEP(x, t, s);
+			sw += x * x; /* what lies beyond the end is 0 in all four */
+			su += u * u;
+		});
+		sums[2 * b] = ISA(vsum)(sw), sums[2 * b + 1] = ISA(vsum)(su);
+	}
+}
+
+static int ISA(lamb_moments)(kern_cmd *c, int nthreads) {
+	int64_t blocks = (c->n[0] + 1023) / 1024;
+	kern_for(nthreads, blocks, 1024, ISA(lamb_moments_range), c);
+	const double *sums = c->ws;
+	double *s = c->p[5], sw = 0, su = 0;
+	for (int64_t b = 0; b < blocks; b++) sw += sums[2 * b], su += sums[2 * b + 1];
+	s[0] = sw, s[1] = su;
+	return 0;
+}
+
+static void ISA(lamb_range)(void *ctx, int64_t lo, int64_t hi) {
+	RANGE
+	float eps = h[4], wd = h[5], r1 = (float)(1 / (double)h[6]), r2 = (float)(1 / sqrt((double)h[7]));
+	const double *sq = c->p[4];
+	double trust = sq[0] > 0 && sq[1] > 0 ? sqrt(sq[0]) / sqrt(sq[1]) : 1;
+	if ((c->flags & LAMB_CLIP) && trust > 1) trust = 1;
+	float k = (float)(h[0] * trust);
+	float *w = (float *)c->p[1] + at;
+	const float *mo = (const float *)c->p[2] + at, *ve = (const float *)c->p[3] + at;
+	EACH({
+		V x = LD(w + i);
+		V t = LD(mo + i);
+		V s = LD(ve + i);
+		ST(w + i, x - LAMB_STEP(x, t, s) * k);
+	});
+}
+#undef LAMB_STEP
+
 static void ISA(scale_range)(void *ctx, int64_t lo, int64_t hi) {
 	RANGE
 	float k = h[0];
@@ -155,6 +212,7 @@ static int ISA(sumsq)(kern_cmd *c, int nthreads) {
 RUN(sgd)
 RUN(adamw)
 RUN(lars)
+RUN(lamb)
 RUN(scale)
 RUN(ema)
 #undef RUN

@@ -6,7 +6,7 @@
 
 PyTorch computes in float64 from float32 inputs; results are rounded once, to float32. Inputs of ops that may run in bfloat16 are chosen
 on the bfloat16 grid, so that the same numbers test a bfloat16 kernel. Where PyTorch has no such op (dropout with our counter-based mask,
-topk counting, LARS, sums of squares) the formula of kinds.go is written out in numpy. The cases of language models are in language.py, those of
+topk counting, LARS, LAMB, sums of squares) the formula of kinds.go is written out in numpy. The cases of language models are in language.py, those of
 vision transformers in transformer.py. README.md beside this file describes the format.
 """
 import json, os, struct, sys
@@ -496,6 +496,23 @@ def all_flat():
     decay = np.array([0.97, 1 - 0.97], np.float32)
     ema = torch.from_numpy(f64(w)) * float(decay[0]) + torch.from_numpy(f64(g)) * float(decay[1])
     raw("ema/step", "ema", {}, [("ema/step/hyper", decay), ("flat/w", w), ("flat/g", g)], [("ema/step/average", ema.numpy())])
+
+    for name, step, gs, clip, size in (("first", 1, 1.0, False, 1.0), ("later", 5, 0.5, False, 1.0), ("clip", 5, 1.0, True, 30.0)):
+        h = hyper(1e-2, gs, 0.9, 0.999, 1e-6, 0.02, 1 - 0.9 ** step, 1 - 0.999 ** step, step)
+        lr, gs_, b1, b2, eps, wd, bc1, bc2, _ = f64(h)
+        ws = (w * np.float32(size)).astype(np.float32)
+        W, G = f64(ws), f64(g) * gs_
+        M, V = b1 * f64(m) + (1 - b1) * G, b2 * f64(v) + (1 - b2) * G * G
+        u = M / bc1 / (np.sqrt(V / bc2) + eps) + wd * W
+        sums = np.array([(W ** 2).sum(), (u ** 2).sum()])
+        s = "lamb_moments/" + name
+        raw(s, "lamb_moments", {}, [(s + "/hyper", h), (s + "/w", ws), ("flat/g", g), ("flat/m", m), ("flat/v", v)],
+            [(s + "/s.f64", sums), (s + "/m", M), (s + "/v", V)])
+        u = f64(m) / bc1 / (np.sqrt(f64(v) / bc2) + eps) + wd * W
+        trust = np.sqrt(sums[0] / sums[1])
+        t = "lamb/" + name
+        raw(t, "lamb", {"clip": clip}, [(s + "/hyper", h), (s + "/w", ws), ("flat/m", m), ("flat/v", v), (s + "/s.f64", sums)],
+            [(t + "/w", W - lr * (min(trust, 1.0) if clip else trust) * u)])
 
 
 # ---- files --------------------------------------------------------------------------------------------------------------------------
