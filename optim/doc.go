@@ -56,6 +56,6 @@
 //
 // Rules and defaults are PyTorch's (momentum starts as the first gradient, dampening leaves the first alone, eps outside the root,
 // decoupled decay before the update); traces of it are checked in under testdata. LARS follows arXiv 1708.03888 with the learning rate
-// inside the momentum, as in the paper. LAMB is timm's (arXiv 1904.00962 with the identity for φ), which clips the norm of all gradients to 1: use ClipCoef. Its
-// norms are summed tensor by tensor in an order that depends on the tensor alone, so buckets and ranks do not change them.
+// inside the momentum, as in the paper. LAMB is timm's (arXiv 1904.00962 with the identity for φ), which clips the norm of all gradients to 1: use ClipCoef.
+// Its norms are summed tensor by tensor in an order that depends on the tensor alone, so buckets and ranks do not change them.
 package optim

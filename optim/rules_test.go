@@ -26,7 +26,8 @@ func TestRulesTable(t *testing.T) {
 	for _, name := range []string{"", "adamax", "ADAM", "sgd "} {
 		c := Default(AdamW, 0.1)
 		c.Rule = name
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "unknown rule") || !strings.Contains(err.Error(), "one of sgd, adamw, adam, lars, lamb") {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "unknown rule") ||
+			!strings.Contains(err.Error(), "one of sgd, adamw, adam, lars, lamb") {
 			t.Errorf("%q: %v", name, err)
 		}
 		if c.States() != nil || strings.Contains(c.String(), "betas") || Default(name, 0).Beta1 != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/gotrain/gotrain/optim"
 )
 
-// LAMB's norms belong to tensors, whatever buckets they lie in: the loss does not depend on how a global batch is divided, and a run that is stopped and resumed
-// makes the steps of one that never stopped, bit by bit.
+// LAMB's norms belong to tensors, whatever buckets they lie in: the loss does not depend on how a global batch is divided, and a run that is stopped and
+// resumed makes the steps of one that never stopped, bit by bit.
 func TestLAMBOverRanksAndBuckets(t *testing.T) {
 	src := images(t, 96)
 	opts := func(ranks, accumulate int, mb float64, more ...Option) func(int) []Option {

@@ -98,8 +98,8 @@ static void ISA(lars_range)(void *ctx, int64_t lo, int64_t hi) {
 	});
 }
 
-// Moments of a block, and what it adds to the sums of squares of weights and steps: two doubles in the workspace. The step itself is not stored: computing it again
-// from w, m and v moves as many bytes as writing and reading it.
+// Moments of a block, and what it adds to the sums of squares of weights and steps: two doubles in the workspace. The step itself is not stored: computing it
+// again from w, m and v moves as many bytes as writing and reading it.
 #define LAMB_STEP(x, m, v) ((m) * r1 / (ISA(vsqrt)(v) * r2 + eps) + (x) * wd)
 static void ISA(lamb_moments_range)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
