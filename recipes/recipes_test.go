@@ -83,8 +83,8 @@ func TestSchemaIsComplete(t *testing.T) {
 
 // Every recipe that comes with gotrain is right and gives no reason for a warning, and what it resolves to is checked in.
 func TestShippedRecipes(t *testing.T) {
-	if got := strings.Join(List(), " "); got != "llama-finetune llama-tiny llama2-70b llama2-7b llama3-8b quickstart resnet50-a2 resnet50-finetune "+
-		"resnet50-imagenet resnet50" {
+	if got := strings.Join(List(), " "); got != "deit-s llama-finetune llama-tiny llama2-70b llama2-7b llama3-8b quickstart resnet50-a2 "+
+		"resnet50-finetune resnet50-imagenet resnet50 vit-tiny" {
 		t.Errorf("recipes in the binary: %s", got)
 	}
 	for _, name := range List() {

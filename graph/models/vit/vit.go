@@ -46,9 +46,10 @@ type model struct {
 func (m model) tokens(x *graph.Node) *graph.Node {
 	b := m.b
 	x = m.embed(x)
+	rates := nn.DropPathRates(m.DropPath, m.Depth)
 	b.In("blocks", func() {
 		for i := range m.Depth {
-			b.Block(strconv.Itoa(i), func() { x = m.block(x, m.DropPath*float64(i)/float64(max(m.Depth-1, 1))) })
+			b.Block(strconv.Itoa(i), func() { x = m.block(x, rates[i]) })
 		}
 	})
 	return x
@@ -80,7 +81,7 @@ func (m model) embed(x *graph.Node) *graph.Node {
 // block is x + attention(norm(x)), then x + feed_forward(norm(x)).
 func (m model) block(x *graph.Node, drop float64) *graph.Node {
 	b := m.b
-	add := func(y *graph.Node) { x = b.Add(m.dropPath(b.Dropout(y, m.Dropout), drop), x) }
+	add := func(y *graph.Node) { x = b.Add(b.DropPath(b.Dropout(y, m.Dropout), drop), x) }
 	y := nn.LayerNorm{Eps: m.Eps}.Apply(b, "norm1", x)
 	b.In("attn", func() { add(m.linear("proj", m.attend(y), m.Dim)) })
 	y = nn.LayerNorm{Eps: m.Eps}.Apply(b, "norm2", x)
@@ -91,40 +92,30 @@ func (m model) block(x *graph.Node, drop float64) *graph.Node {
 	return x
 }
 
-// attend lets every token see every token. Queries, keys and values have one weight, as in timm, which is cut instead of their product: it is smaller.
+// attend lets every token see every token. Queries, keys and values come from one product, as in timm.
 func (m model) attend(x *graph.Node) *graph.Node {
 	b := m.b
-	var parts [3]*graph.Node
-	b.In("qkv", func() {
-		w := b.Param("weight", npu.Shape{3 * m.Dim, m.Dim}, m.init)
-		var bias *graph.Node
-		if !m.NoQKV {
-			bias = b.Param("bias", npu.Shape{3 * m.Dim}, graph.Zeros(), graph.NoDecay())
-		}
-		for i := range parts {
-			lo, hi, part := i*m.Dim, (i+1)*m.Dim, bias
-			if part != nil {
-				part = b.Slice(bias, 0, lo, hi)
-			}
-			parts[i] = b.Reshape(b.Linear(x, b.Slice(w, 0, lo, hi), part), b.Dim(x, 0), b.Dim(x, 1), m.Heads, m.Dim/m.Heads)
-		}
-	})
-	return b.Reshape(b.Attention(parts[0], parts[1], parts[2], graph.Attention{}), b.Dim(x, 0), b.Dim(x, 1), m.Dim)
+	n, tokens := b.Dim(x, 0), b.Dim(x, 1)
+	qkv := m.dense("qkv", x, 3*m.Dim, !m.NoQKV)
+	part := func(i int) *graph.Node {
+		return b.Reshape(b.Slice(qkv, 2, i*m.Dim, (i+1)*m.Dim), n, tokens, m.Heads, m.Dim/m.Heads)
+	}
+	return b.Reshape(b.Attention(part(0), part(1), part(2), graph.Attention{}), n, tokens, m.Dim)
 }
 
-// linear is a dense layer whose bias starts with zeros.
-func (m model) linear(name string, x *graph.Node, out int) (y *graph.Node) {
+func (m model) linear(name string, x *graph.Node, out int) *graph.Node {
+	return m.dense(name, x, out, true)
+}
+
+// dense is a dense layer whose bias starts with zeros.
+func (m model) dense(name string, x *graph.Node, out int, bias bool) (y *graph.Node) {
 	m.b.In(name, func() {
 		w := m.b.Param("weight", npu.Shape{out, m.b.Dim(x, -1)}, m.init)
-		y = m.b.Linear(x, w, m.b.Param("bias", npu.Shape{out}, graph.Zeros(), graph.NoDecay()))
+		var shift *graph.Node
+		if bias {
+			shift = m.b.Param("bias", npu.Shape{out}, graph.Zeros(), graph.NoDecay())
+		}
+		y = m.b.Linear(x, w, shift)
 	})
 	return y
-}
-
-// dropPath drops whole samples of a branch.
-func (m model) dropPath(x *graph.Node, p float64) *graph.Node {
-	if p == 0 || !m.b.Training() {
-		return x
-	}
-	return m.b.Mul(x, m.b.Dropout(m.b.Const(npu.F32, 1, m.b.Dim(x, 0), 1, 1), p))
 }

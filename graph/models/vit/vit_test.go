@@ -219,7 +219,7 @@ func TestDropPath(t *testing.T) {
 		}
 		return out
 	}
-	if got := rates(); !slices.Equal(got, []float64{0.1, 0.1, 0.2, 0.2}) {
+	if got := rates(); !slices.Equal(got, []float64{0.1, 0.1, 0.2, 0.2, 0.2, 0.2, 0.1, 0.1}) { // the second half are gradients
 		t.Errorf("in training %v", got)
 	}
 	if got := rates(graph.ForEval()); got != nil {
