@@ -33,7 +33,9 @@ func TestVisionTransformerOnRanks(t *testing.T) {
 		t.Fatal("it does not learn:", want)
 	}
 	small := func(c *Config) { c.BucketMB, c.FirstMB = 0.001, 0.001 }
-	for name, got := range map[string][]float64{"accumulated": run(1, 4, 4), "two ranks": run(2, 1, 8), "two ranks, accumulated, small buckets": run(2, 2, 4, small)} {
+	for name, got := range map[string][]float64{
+		"accumulated": run(1, 4, 4), "two ranks": run(2, 1, 8), "two ranks, accumulated, small buckets": run(2, 2, 4, small),
+	} {
 		for i := range want {
 			if d := math.Abs(got[i] - want[i]); !(d <= divisionBound) {
 				t.Errorf("%s: step %d: loss %.9g, want %.9g", name, i+1, got[i], want[i])
