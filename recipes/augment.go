@@ -33,6 +33,7 @@ func (c *checker) pictures() {
 		c.bad("data.balanced", "use one of "+choice(append(slices.Clone(encoded), "idx")),
 			"needs data whose labels are known before they are read, not data.kind = %q", d.Kind)
 	}
+	c.classWeights()
 	if d.Balanced && d.Repeats > 1 {
 		c.bad("data.repeats", "", "must be 1 with data.balanced, which repeats the samples of small classes")
 	}

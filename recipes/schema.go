@@ -34,25 +34,27 @@ type Run struct {
 
 // Model is the section [model].
 type Model struct {
-	Name             string  `toml:"name" default:"resnet" doc:"Model family. resnet is configured by the other keys of this section, the others by the section of their name."`
-	Depth            int     `toml:"depth" default:"50" oneof:"18|34|50|101|152" doc:"Depth of the ResNet: basic blocks up to 34, bottlenecks from 50 (arXiv 1512.03385)."`
-	Width            int     `toml:"width" default:"64" unit:"channels" min:"1" max:"4096" doc:"Channels of the first stage."`
-	Classes          int     `toml:"classes" default:"0" min:"0" doc:"Number of classes; 0: the number in the training data."`
-	SmallStem        bool    `toml:"small_stem" default:"false" doc:"Stem for images of about 32 pixels: a 3x3 convolution with stride 1 and no pooling."`
-	Version          string  `toml:"version" default:"v1.5" oneof:"v1|v1.5" doc:"Where a bottleneck applies its stride: v1.5 in the 3x3 convolution (torchvision), v1 in the first 1x1 (the paper, Keras)."`
-	ZeroInitResidual bool    `toml:"zero_init_residual" default:"true" doc:"Initialise the last norm of each block with weight 0, so that blocks start as the identity (arXiv 1706.02677)."`
-	NormEps          float64 `toml:"norm_eps" default:"1e-5" over:"0" max:"1" doc:"Added to the variance in batch norms."`
-	NormMomentum     float64 `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Weight of the newest batch in the running statistics."`
-	DropPath         float64 `toml:"drop_path" default:"0" min:"0" max:"0.99" doc:"Stochastic depth (arXiv 1603.09382): probability with which the last block skips its convolutions in training, for each sample; it rises linearly from 0 in the first block, as in timm."`
-	LabelSmoothing   float64 `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Fraction of the target spread evenly over all classes."`
-	Loss             string  `toml:"loss" default:"ce" oneof:"ce|bce" doc:"What training minimises: ce, cross-entropy of the classes; bce, binary cross-entropy of each class on its own (arXiv 2110.00476). Evaluation always reports cross-entropy without smoothing, so that losses can be compared."`
-	BCEThreshold     float64 `toml:"bce_threshold" default:"-1" min:"-1" max:"0.999" doc:"loss bce: targets become 1 where they are above this number and 0 elsewhere (timm's target_threshold), so that both classes of a mixed sample are present. Below 0: targets stay as they are."`
-	BCESum           bool    `toml:"bce_sum_classes" default:"false" doc:"loss bce: the loss of a sample is the sum over the classes, not their mean (timm's sum_classes)."`
-	InitFrom         string  `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file or a checkpoint folder; for llama also a Hugging Face folder, a folder in Meta's format, or a llama2.c .bin file. Searched next to the recipe, then in the working directory, then in the bundled data (stories260k). Empty: random weights."`
-	Freeze           string  `toml:"freeze" default:"" doc:"Parameters that keep their values: names or patterns with *, separated by spaces (conv1.* bn1.* layer1.*). They have no gradient and no optimizer state; checkpoints hold them. Running statistics of norms are no parameters and still follow the data. gotrain plan lists all names."`
-	InitHelp         string  `toml:"init_help" default:"" doc:"What to do when init_from is missing, such as the commands that fetch it. Shown as the hint of the error message."`
-	InitPartial      bool    `toml:"init_partial" default:"false" doc:"Parameters that are missing from init_from, or have a different shape there, keep their random initialisation (a new classifier). When false they are an error."`
-	InitIgnore       string  `toml:"init_ignore" default:"" doc:"Tensors to ignore when the weights have them and the model does not: names or patterns with *, separated by spaces (fc.* or just *). They are skipped and listed in the log. Any other tensor unknown to the model is an error, in init_from, on resume and in eval, because it means that the weights belong to a different model."`
+	Name             string    `toml:"name" default:"resnet" doc:"Model family. resnet is configured by the other keys of this section, the others by the section of their name."`
+	Depth            int       `toml:"depth" default:"50" oneof:"18|34|50|101|152" doc:"Depth of the ResNet: basic blocks up to 34, bottlenecks from 50 (arXiv 1512.03385)."`
+	Width            int       `toml:"width" default:"64" unit:"channels" min:"1" max:"4096" doc:"Channels of the first stage."`
+	Classes          int       `toml:"classes" default:"0" min:"0" doc:"Number of classes; 0: the number in the training data."`
+	SmallStem        bool      `toml:"small_stem" default:"false" doc:"Stem for images of about 32 pixels: a 3x3 convolution with stride 1 and no pooling."`
+	Version          string    `toml:"version" default:"v1.5" oneof:"v1|v1.5" doc:"Where a bottleneck applies its stride: v1.5 in the 3x3 convolution (torchvision), v1 in the first 1x1 (the paper, Keras)."`
+	ZeroInitResidual bool      `toml:"zero_init_residual" default:"true" doc:"Initialise the last norm of each block with weight 0, so that blocks start as the identity (arXiv 1706.02677)."`
+	NormEps          float64   `toml:"norm_eps" default:"1e-5" over:"0" max:"1" doc:"Added to the variance in batch norms."`
+	NormMomentum     float64   `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Weight of the newest batch in the running statistics."`
+	DropPath         float64   `toml:"drop_path" default:"0" min:"0" max:"0.99" doc:"Stochastic depth (arXiv 1603.09382): probability with which the last block skips its convolutions in training, for each sample; it rises linearly from 0 in the first block, as in timm."`
+	LabelSmoothing   float64   `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Fraction of the target spread evenly over all classes."`
+	Loss             string    `toml:"loss" default:"ce" oneof:"ce|bce" doc:"What training minimises: ce, cross-entropy of the classes; bce, binary cross-entropy of each class on its own (arXiv 2110.00476). Evaluation always reports cross-entropy without smoothing, so that losses can be compared."`
+	BCEThreshold     float64   `toml:"bce_threshold" default:"-1" min:"-1" max:"0.999" doc:"loss bce: targets become 1 where they are above this number and 0 elsewhere (timm's target_threshold), so that both classes of a mixed sample are present. Below 0: targets stay as they are."`
+	BCESum           bool      `toml:"bce_sum_classes" default:"false" doc:"loss bce: the loss of a sample is the sum over the classes, not their mean (timm's sum_classes)."`
+	ClassWeights     []float64 `toml:"class_weights" default:"[]" doc:"Weight of the loss of each class, one number a class in the order of the classes, for classes of different sizes or importance. Losses are averaged as by PyTorch's CrossEntropyLoss(weight=): divided by the sum of the weights of the labels over the whole global batch. Evaluation is not weighted. Empty: none."`
+	ClassWeighting   string    `toml:"class_weighting" default:"none" oneof:"none|balanced" doc:"balanced: class_weights from the number of training samples, N / (K * N_class), as scikit-learn's class_weight = balanced. To draw rare classes more often instead, see data.balanced."`
+	InitFrom         string    `toml:"init_from" default:"" doc:"Weights to start from: a safetensors file or a checkpoint folder; for llama also a Hugging Face folder, a folder in Meta's format, or a llama2.c .bin file. Searched next to the recipe, then in the working directory, then in the bundled data (stories260k). Empty: random weights."`
+	Freeze           string    `toml:"freeze" default:"" doc:"Parameters that keep their values: names or patterns with *, separated by spaces (conv1.* bn1.* layer1.*). They have no gradient and no optimizer state; checkpoints hold them. Running statistics of norms are no parameters and still follow the data. gotrain plan lists all names."`
+	InitHelp         string    `toml:"init_help" default:"" doc:"What to do when init_from is missing, such as the commands that fetch it. Shown as the hint of the error message."`
+	InitPartial      bool      `toml:"init_partial" default:"false" doc:"Parameters that are missing from init_from, or have a different shape there, keep their random initialisation (a new classifier). When false they are an error."`
+	InitIgnore       string    `toml:"init_ignore" default:"" doc:"Tensors to ignore when the weights have them and the model does not: names or patterns with *, separated by spaces (fc.* or just *). They are skipped and listed in the log. Any other tensor unknown to the model is an error, in init_from, on resume and in eval, because it means that the weights belong to a different model."`
 }
 
 // Data is the section [data].

@@ -54,7 +54,8 @@ func compressed(key string) bool { return strings.HasPrefix(key, "comm.compress"
 
 // laterKeys affect what is learned, but did not exist in older versions: a checkpoint stores them only where they differ from their default.
 var laterKeys = []string{"model.freeze", "optim.group", "optim.ema_decay", "optim.ema_warmup", "optim.layer_decay", "schedule.plateau_patience",
-	"model.loss", "model.bce_threshold", "model.bce_sum_classes", "optim.trust_clip", "optim.always_adapt", "model.drop_path"}
+	"model.loss", "model.bce_threshold", "model.bce_sum_classes", "model.class_weights", "model.class_weighting",
+	"optim.trust_clip", "optim.always_adapt", "model.drop_path"}
 
 // later reports whether a key is one of laterKeys or augmentKeys and has its default.
 func (r *Recipe) later(f *field) bool {

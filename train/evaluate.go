@@ -70,7 +70,7 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 			err = t.computeAgain(ctx)
 		}
 	}()
-	mine := held{sums: sums{metrics: make([]float64, len(t.eval.net.metrics))}} // also on a rank that gets no samples
+	mine := held{sums: sums{metrics: make([]float64, len(t.eval.net.sums()))}} // also on a rank that gets no samples
 	for {
 		b, failed := t.held.Next(waiting)
 		if errors.Is(failed, io.EOF) {
@@ -137,7 +137,7 @@ func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float6
 	if v.Count == 0 {
 		return nil, &evalError{fmt.Errorf("%s: no item of %s counts", place, t.cfg.Eval.Name())}
 	}
-	out := map[string]float64{"loss": v.LossSum / v.Count, "items": v.Count}
+	out := map[string]float64{"loss": v.LossSum / t.eval.net.divisor(v), "items": v.Count}
 	if t.eval.net.items.Likelihood {
 		out[perplexity] = math.Exp(out["loss"])
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/train/data"
 )
@@ -23,6 +24,8 @@ type Inputs map[string]*graph.Node
 type Outputs struct {
 	Loss  *graph.Node
 	Count *graph.Node // items that the loss sums over; nil means the rows of the batch
+	// Weight is what the loss is divided by instead of the count, such as the sum of the weights of the items; nil: the count.
+	Weight *graph.Node
 	// Items describes what Count counts. The zero value means samples, one per row.
 	Items Items
 	// Metrics are reported divided by the count. An example is "top1": the number of rows whose label is the most likely class.
@@ -50,8 +53,9 @@ func (i Items) rate() string { return cmp.Or(i.Short, i.name()) + "/s" }
 
 // names of a program's outputs
 const (
-	lossOut  = "loss"
-	countOut = "count"
+	lossOut   = "loss"
+	countOut  = "count"
+	weightOut = "weight"
 )
 
 func metricNames(o Outputs) []string { return slices.Sorted(maps.Keys(o.Metrics)) }
@@ -60,9 +64,26 @@ func metricNames(o Outputs) []string { return slices.Sorted(maps.Keys(o.Metrics)
 type network struct {
 	b       *graph.Builder
 	metrics []string
-	counted bool // the model counts its own items
-	items   Items
-	logits  *graph.Node // nil: the model has none
+	// The model counts its own items, and divides the loss by something else.
+	counted, weighted bool
+	items             Items
+	logits            *graph.Node // nil: the model has none
+}
+
+// sums are the names of the outputs that are added up besides loss and count: the metrics, and the weight behind them.
+func (n *network) sums() []string {
+	if n.weighted {
+		return append(slices.Clone(n.metrics), weightOut)
+	}
+	return n.metrics
+}
+
+// divisor is what the sum of a verdict's losses is divided by.
+func (n *network) divisor(v ddp.Verdict) float64 {
+	if n.weighted && len(v.Sums) > 0 {
+		return v.Sums[len(v.Sums)-1]
+	}
+	return v.Count
 }
 
 // build runs the model for batches with the given fields.
@@ -86,13 +107,16 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	if out.Loss == nil {
 		return nil, fmt.Errorf("train: the model returned no loss\nhint: set Outputs.Loss to a scalar, the sum over the items of the batch")
 	}
-	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil, items: out.Items, logits: out.Logits}
+	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil, weighted: out.Weight != nil, items: out.Items, logits: out.Logits}
 	b.Loss(out.Loss) // also the output "loss"
 	if n.counted {
 		b.Output(countOut, out.Count)
 	}
+	if n.weighted {
+		b.Output(weightOut, out.Weight)
+	}
 	for _, name := range n.metrics {
-		if name == lossOut || name == countOut || name == logitsOut {
+		if name == lossOut || name == countOut || name == weightOut || name == logitsOut {
 			return nil, fmt.Errorf("train: the metric name %q is reserved", name)
 		}
 		b.Output(name, out.Metrics[name])

@@ -20,7 +20,7 @@ type pass struct {
 	in     []npu.Ptr       // by field of the source; nil if the network does not read it
 	scale  npu.Ptr         // the loss scale, nil if unused
 	seed   npu.Ptr         // the dropout seed, nil if unused
-	out    []outPtr        // loss, count (if counted), metrics
+	out    []outPtr        // loss, count (if counted), metrics, weight (if weighted)
 	host   []byte          // room for one copy of the outputs per micro-batch, 8 bytes each; page-locked
 	bounds [][]graph.Bound // by field: its allowed values
 	ready  npu.Event       // outputs have reached the host
@@ -34,7 +34,7 @@ type outPtr struct {
 // sums are the outputs of one or more micro-batches, in float64.
 type sums struct {
 	loss, count float64
-	metrics     []float64
+	metrics     []float64 // by network.sums
 }
 
 // finite reports whether every sum is finite.
@@ -64,7 +64,7 @@ func (p *pass) wire(dev npu.Device, locked *pinned, fields []data.Field, micro i
 	if p.net.counted {
 		names = append(names, countOut)
 	}
-	for _, n := range append(names, p.net.metrics...) {
+	for _, n := range append(names, p.net.sums()...) {
 		at, d, ok := p.prog.Output(n)
 		if !ok || len(d.Shape) != 0 || d.DType != npu.F32 {
 			return fmt.Errorf("train: output %q is %v, want a f32 scalar\nhint: reduce it with Builder.Sum", n, d)
@@ -119,7 +119,7 @@ func (p *pass) add(to *sums, m, valid int) {
 		to.count += float64(valid)
 	}
 	if to.metrics == nil {
-		to.metrics = make([]float64, len(p.net.metrics))
+		to.metrics = make([]float64, len(p.net.sums()))
 	}
 	for i := range to.metrics {
 		to.metrics[i] += p.value(m, next+i)

@@ -13,7 +13,7 @@ import (
 // update handles each bucket as it lands. Usually the optimizer steps it at once, behind whatever the device still computes. It waits for the last
 // bucket if all gradients are measured first, for clipping or loss scaling, or if the step may still be abandoned.
 func (t *Trainer) update(ctx context.Context, r *report, v ddp.Verdict) (err error) {
-	scale := t.usualCount() / (v.Count * t.scaler.Scale())
+	scale := t.usualCount() / (t.train.net.divisor(v) * t.scaler.Scale())
 	measure := t.measures()
 	hold := len(v.Hold) > 0
 	each := func(npu.Stream, int) error { return nil } // also for an abandoned step, whose buckets only keep the collectives in order

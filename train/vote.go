@@ -21,7 +21,7 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 	if err := t.train.ready.Sync(ctx); err != nil { // host waits for device: the forward pass of the last micro-batch
 		return ddp.Verdict{}, t.where(err)
 	}
-	mine := sums{metrics: make([]float64, len(t.train.net.metrics))}
+	mine := sums{metrics: make([]float64, len(t.train.net.sums()))}
 	abandon := t.commit() // until the verdict says whether this step waits for the second agreement
 	for m := 0; m < t.cfg.Accumulate && !abandon; m++ {
 		t.train.add(&mine, m, t.valid[m])
@@ -39,8 +39,8 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 		t.Abandon()
 		return v, nil
 	}
-	r.loss, r.count, r.stop = v.LossSum/v.Count, v.Count, len(v.Stop) > 0
-	r.metrics = append(r.metrics, v.Sums...)
+	r.loss, r.count, r.stop = v.LossSum/t.train.net.divisor(v), v.Count, len(v.Stop) > 0
+	r.metrics = append(r.metrics, v.Sums[:min(len(v.Sums), len(t.train.net.metrics))]...)
 	for i := range r.metrics {
 		r.metrics[i] /= v.Count
 	}

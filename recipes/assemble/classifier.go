@@ -62,11 +62,15 @@ func classifierModel(r *recipes.Recipe, src data.Source) (train.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	weights, err := classWeights(r, src, classes)
+	if err != nil {
+		return nil, err
+	}
 	m := r.Model
 	return func(b *graph.Builder, in train.Inputs) train.Outputs {
 		logits := net(b, in)
-		loss, count := classLoss(b, &m, logits, in)
-		out := train.Outputs{Loss: loss, Count: count, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
+		loss, count, weight := classLoss(b, &m, weights, logits, in)
+		out := train.Outputs{Loss: loss, Count: count, Weight: weight, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
 		if classes > 5 {
 			out.Metrics["top5"] = b.TopK(logits, in["label"], 5)
 		}

@@ -21,7 +21,7 @@ func lossOf(t *testing.T, m recipes.Model, target []float64, labels ...float64) 
 	if target != nil {
 		in[augment.TargetField] = b.Input(augment.TargetField, npu.F32, 2, 3)
 	}
-	l, n := classLoss(b, &m, b.Param("x", npu.Shape{2, 3}, graph.Zeros()), in)
+	l, n, _ := classLoss(b, &m, nil, b.Param("x", npu.Shape{2, 3}, graph.Zeros()), in)
 	b.Loss(l)
 	b.Output("sum", l)
 	b.Output("count", n)
