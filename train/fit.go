@@ -26,7 +26,7 @@ type fit struct {
 type adapted struct {
 	name      string
 	has, want npu.Shape
-	make      func([]float32) []float32
+	from      func([]float32) []float32
 }
 
 // adapt moves those tensors from kept to adapted that can be made from the file's.
@@ -40,8 +40,8 @@ func (f *fit) adapt(want []tensor, shape func(name string) ([]int, bool), how fu
 		if !ok || at < 0 {
 			continue
 		}
-		if make := how(x.name, has, x.desc.Shape); make != nil {
-			f.adapted = append(f.adapted, adapted{x.name, has, x.desc.Shape, make})
+		if from := how(x.name, has, x.desc.Shape); from != nil {
+			f.adapted = append(f.adapted, adapted{x.name, has, x.desc.Shape, from})
 			f.kept, f.why = slices.Delete(f.kept, at, at+1), slices.Delete(f.why, at, at+1)
 		}
 	}
@@ -58,7 +58,7 @@ func (f *fit) readAdapted(set Weights, name string) ([]float32, error) {
 			return nil, err
 		}
 		slog.Info(fmt.Sprintf("%s is %v in the initial weights and was resized to %v", name, a.has, a.want))
-		out := a.make(v)
+		out := a.from(v)
 		if int64(len(out)) != a.want.Elems() {
 			return nil, fmt.Errorf("%s: %d values for the shape %v", name, len(out), a.want)
 		}

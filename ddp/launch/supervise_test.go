@@ -137,14 +137,21 @@ func play(role string) int {
 		}
 		Report(WithBlame(errors.New("rank 1 is gone: no sign of life"), 1))
 		return ExitUnavailable
-	case "storage": // rank 0 cannot write, says so, and is slower to exit than its peer
+	case "storage": // rank 0 cannot write, says so, and is slower to exit than its peer; arg is a file that it makes when it has said so
 		if id.Rank == 0 {
-			Report(WithCode(ExitStorage, errors.New("write model.safetensors: no space left on device")))
 			signal.Ignore(syscall.SIGTERM)
+			Report(WithCode(ExitStorage, errors.New("write model.safetensors: no space left on device")))
+			if err := os.WriteFile(arg, nil, 0o600); err != nil {
+				fmt.Println(err)
+			}
 			time.Sleep(100 * time.Millisecond)
 			return ExitStorage
 		}
-		time.Sleep(20 * time.Millisecond)
+		for begin := time.Now(); time.Since(begin) < 30*time.Second; time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(arg); err == nil {
+				break
+			}
+		}
 		Report(WithCode(ExitStorage, WithBlame(errors.New("rank 0 could not write"), 0)))
 		return ExitStorage
 	case "flood":
@@ -341,7 +348,7 @@ func TestSuperviseFrozenRankIsKilledSoon(t *testing.T) {
 }
 
 func TestSuperviseNamesTheRankWithTheReason(t *testing.T) {
-	_, _, err := supervise(t, t.Context(), 2, "storage", func(j *Job) { j.Grace = 10 * time.Second })
+	_, _, err := supervise(t, t.Context(), 2, "storage:"+filepath.Join(t.TempDir(), "said"), func(j *Job) { j.Grace = 10 * time.Second })
 	var f *Failure
 	if !errors.As(err, &f) || f.Rank != 0 || f.ExitCode() != ExitStorage {
 		t.Fatalf("got %v", err)

@@ -49,16 +49,16 @@ func (c Config) check() (Config, error) {
 			*at = v
 		}
 	}
-	real := func(at *float64, v float64) {
+	number := func(at *float64, v float64) {
 		if *at == 0 {
 			*at = v
 		}
 	}
 	or(&c.Patch, 16)
 	or(&c.Classes, 1000)
-	real(&c.MLP, 4)
-	real(&c.Eps, 1e-6)
-	real(&c.InitStd, 0.02)
+	number(&c.MLP, 4)
+	number(&c.Eps, 1e-6)
+	number(&c.InitStd, 0.02)
 	var errs []error
 	need := func(ok bool, format string, a ...any) {
 		if !ok {
