@@ -73,8 +73,9 @@ TARGET static inline __attribute__((always_inline)) void V(warped)(uint8_t *dst,
 				for (int i = 0; i < n; i++) memcpy(&p[k][i], src + at[k][i], 4);
 			for (int k = 0; k < c; k++) V(mixed)(n, 8 * k, p, dx, dy, out);
 			uint8_t *to = dst + lo * c;
-			for (int i = 0; i + 1 < n; i++, to += c) memcpy(to, &out[i], 4); // what is too much is overwritten by the next pixel
-			if (n > 0) memcpy(to, &out[n - 1], (size_t)c);
+			int i = 0, wide = n - (c == 3 ? 1 : 3); // pixels behind which so many follow that four bytes end within them
+			for (; i < wide; i++, to += c) memcpy(to, &out[i], 4); // what is too much is overwritten by the next pixels
+			for (; i < n; i++, to += c) memcpy(to, &out[i], (size_t)c);
 			n = MIN(CHUNK, w - x);
 			memcpy(dst + hi * c, border, (size_t)((n - hi) * c));
 			dst += n * c;

@@ -76,6 +76,24 @@ func nativeEqualsPlain(t *testing.T, l int) {
 	}
 }
 
+// Of the result's memory, only the pixels are written: others may own what lies behind.
+func TestNativeWritesPixelsOnly(t *testing.T) {
+	if !native {
+		t.Skip("no C kernels in this build")
+	}
+	for _, c := range []int{1, 3} {
+		for w := 1; w < 9; w++ {
+			old, memory := &Pixels{}, bytes.Repeat([]byte{0xA5}, w*2*c+8)
+			old.Reset(w, 2, c)
+			p := &Pixels{W: w, H: 2, C: c, Pix: memory[:w*2*c]}
+			warpFast(p, old, &matrix{1, 0, 0, 0, 1, 0}, &[3]byte{})
+			if behind := memory[w*2*c:]; !bytes.Equal(behind, bytes.Repeat([]byte{0xA5}, 8)) {
+				t.Errorf("%d x 2 x %d: behind the pixels is %x", w, c, behind)
+			}
+		}
+	}
+}
+
 // All colours keep their bytes when their hue is turned, compared with the loop in Go: each quotient of two bytes occurs.
 func TestNativeHueOfAllColours(t *testing.T) {
 	if !native {
