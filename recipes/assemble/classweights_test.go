@@ -54,3 +54,15 @@ func TestClassWeights(t *testing.T) {
 		t.Error("checkpoints do not keep the weights, or those of old runs have them")
 	}
 }
+
+// Evaluation needs no weights of classes, so that held-out samples may lack a class, and its configuration has the settings of the checkpoint.
+func TestEvaluationWithoutClassWeights(t *testing.T) {
+	r := decoded(t, "data.root="+folders(t, "train/cat", "train/dog", "val/cat"), "model.class_weighting=balanced")
+	c, err := EvalConfig(t.Context(), r, rank(1), Trained{Path: "x", Classes: []string{"cat", "dog"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Settings["model.class_weighting"] != `"balanced"` || c.RecipeText != r.String() {
+		t.Errorf("the configuration has lost the weights: %v", c.Settings["model.class_weighting"])
+	}
+}

@@ -64,7 +64,10 @@ func EvalConfig(ctx context.Context, r *recipes.Recipe, rank Rank, from Trained)
 	if err != nil {
 		return train.Config{}, coded(launch.ExitNoInput, err)
 	}
-	c, err := config(r, rank, held, held)
+	plain := *r // weights of classes are for training, and balanced ones come from its samples
+	plain.Model.ClassWeights, plain.Model.ClassWeighting = nil, "none"
+	c, err := config(&plain, rank, held, held)
+	c.RecipeText, c.Settings = r.String(), r.Settings()
 	c.InitFrom, c.InitPartial = from.Path, false
 	c.Monitor = train.Monitor{} // which acts on a training only
 	return c, err
