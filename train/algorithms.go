@@ -112,7 +112,7 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 	if found {
 		k.Choices = tune.Choices{Algorithms: maps.Clone(was.Algorithms)}
 		if gone := k.Without(t.dev, all); len(gone) > 0 {
-			slog.Warn(fmt.Sprintf("this machine lacks the algorithm that the checkpoint %s has for %d convolutions: the run continues with %s, and "+
+			slog.Warn(fmt.Sprintf("this machine, or this version, lacks the algorithm that the checkpoint %s has for %d convolutions: the run continues with %s, and "+
 				"losses agree to rounding, not bit by bit", name, len(gone), k.Only(gone).Sentence()))
 		}
 	}

@@ -182,7 +182,7 @@ func TestResumeFollowsTheAlgorithms(t *testing.T) {
 			}
 			said := logged(t)
 			got, err = convolving(t, []*cache{other}, WithCheckpoints(folder, 2), WithSteps(steps), WithDevice(device, 1))
-			if lacks := strings.Contains(said(), "this machine lacks the algorithm"); err != nil || got[0] != allDirect || lacks != (fast == npu.Winograd4) {
+			if lacks := strings.Contains(said(), "lacks the algorithm that the checkpoint"); err != nil || got[0] != allDirect || lacks != (fast == npu.Winograd4) {
 				t.Errorf("%q: %s: %q %v\n%s", fast, device, got, err, said())
 			}
 		}
