@@ -32,6 +32,9 @@ func TestClassWeights(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v, %s", c.set, got, err, c.want, c.err)
 		}
 	}
+	if _, err := classWeights(recipe(t, "quickstart", "model.class_weights=[0.5, 3]"), src, 3); !strings.HasSuffix(err.Error(), "\nhint: one number a class") {
+		t.Errorf("the hint for classes without names: %v", err)
+	}
 	const balanced = "model.class_weighting=balanced"
 	for _, c := range []struct {
 		want string

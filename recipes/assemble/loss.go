@@ -49,8 +49,11 @@ func classWeights(r *recipes.Recipe, src data.Source, classes int) ([]float64, e
 	m := &r.Model
 	if n := len(m.ClassWeights); n > 0 {
 		if n != classes {
-			return nil, fmt.Errorf("recipes: model.class_weights has %d numbers, but %s has %d classes\nhint: one number a class, in the order of the classes %s",
-				n, src.Name(), classes, strings.Join(src.Classes(), ", "))
+			hint := "one number a class"
+			if names := src.Classes(); len(names) > 0 && len(names) <= 20 { // more would hide the error
+				hint += ", in the order of the classes " + strings.Join(names, ", ")
+			}
+			return nil, fmt.Errorf("recipes: model.class_weights has %d numbers, but %s has %d classes\nhint: %s", n, src.Name(), classes, hint)
 		}
 		return m.ClassWeights, nil
 	}
