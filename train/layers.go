@@ -25,7 +25,7 @@ func layersOf(params []string) map[string]int {
 		switch {
 		case layer == "" && len(layers) == 0:
 			at = -1
-		case strings.HasPrefix(name, "norm."):
+		case layer == "" && strings.HasPrefix(name, "norm."):
 			at = len(layers) - 1
 		case layer == "":
 			at = math.MaxInt
