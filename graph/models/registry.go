@@ -106,3 +106,27 @@ func Config[T any](raw json.RawMessage) (T, error) {
 	}
 	return c, nil
 }
+
+// OfImages makes Family.Open for networks that read the field "image": config decodes to a C, check names its faults, and build adds the network to a builder.
+// name is what errors call the network, such as "a ResNet".
+func OfImages[C any](
+	name string, check func(C) (C, error), build func(b *graph.Builder, x *graph.Node, c C) *graph.Node,
+) func(json.RawMessage) (Network, error) {
+	return func(raw json.RawMessage) (Network, error) {
+		c, err := Config[C](raw)
+		if err == nil {
+			_, err = check(c)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return func(b *graph.Builder, in map[string]*graph.Node) *graph.Node {
+			x, ok := in["image"]
+			if !ok {
+				b.Failf("%s reads the field %q, which the samples lack", name, "image")
+				return nil
+			}
+			return build(b, x, c)
+		}, nil
+	}
+}

@@ -1,15 +1,13 @@
 package vit
 
 import (
-	"encoding/json"
 	"fmt"
 
-	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/graph/models"
 )
 
 func init() {
-	models.Register("vit", models.Family{Open: open, Recognise: Recognise, Adapt: Adapt, Recipe: &models.Recipe{
+	models.Register("vit", models.Family{Open: models.OfImages("a ViT", Config.check, Build), Recognise: Recognise, Adapt: Adapt, Recipe: &models.Recipe{
 		Reads: models.Images, Layers: true, Keys: []string{"model.classes", "model.label_smoothing"}, Section: models.Keys[Keys]{
 			Doc:   `The network when model.name = "vit" (arXiv 2010.11929): a named size, or explicit dimensions, which override it.`,
 			Check: (*Keys).check, Config: (*Keys).config,
@@ -81,23 +79,4 @@ func (k *Keys) config(classes int) (any, error) {
 	c.Eps, c.Dropout, c.DropPath, c.InitStd = k.NormEps, k.Dropout, k.DropPath, k.InitStd
 	_, err := c.check()
 	return c, err
-}
-
-// open makes the network of a Config in JSON. It reads the field "image".
-func open(raw json.RawMessage) (models.Network, error) {
-	cfg, err := models.Config[Config](raw)
-	if err == nil {
-		_, err = cfg.check()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func(b *graph.Builder, in map[string]*graph.Node) *graph.Node {
-		x, ok := in["image"]
-		if !ok {
-			b.Failf("a ViT reads the field %q, which the samples lack", "image")
-			return nil
-		}
-		return Build(b, x, cfg)
-	}, nil
 }
