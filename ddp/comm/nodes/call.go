@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -23,10 +22,7 @@ type call struct {
 	ended   time.Duration
 	heard   atomic.Int32 // of whom this rank knows that they made the call
 
-	// Under Comm.mu.
-	over bool
-	err  error
-	done chan struct{} // made on demand
+	end comm.Ending // under Comm.mu
 }
 
 // Whom a rank has heard in a greeting.
@@ -45,16 +41,13 @@ func (k *call) name() string {
 
 // finish marks the call complete. Comm.mu is held.
 func (k *call) finish(err error) {
-	if k.over {
+	if !k.end.Finish(err) {
 		return
 	}
-	k.over, k.err, k.ended = true, err, k.c.now()
+	k.ended = k.c.now()
 	if err == nil && k.do == nil {
 		transfer, waited, apart := k.took()
 		k.c.stats.Add(max(k.in.Bytes(), k.out.Bytes()), 0, transfer, waited, apart)
-	}
-	if k.done != nil {
-		close(k.done)
 	}
 }
 
@@ -85,48 +78,19 @@ func (k *call) Took() (transfer, waited time.Duration, apart bool) {
 func (k *call) Done() <-chan struct{} {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
-	if k.over {
-		return comm.Closed()
-	}
-	if k.done == nil {
-		k.done = make(chan struct{})
-	}
-	return k.done
+	return k.end.Done()
 }
-
-// late is how long a Wait whose time is over waits for the error of the call, which says more.
-const late = 20 * look
 
 // Wait blocks until completion or until ctx ends; in the latter case the call continues. If nobody has begun with the call, Wait executes it.
 func (k *call) Wait(ctx context.Context) error {
 	c := k.c
 	c.mu.Lock()
 	// The call ends when its own context does, so a caller that waits with another one must not be inside of it.
-	if !k.over && !c.driving && !c.down.Load() && ctx == k.ctx && len(c.queue) > 0 && c.queue[0] == k {
+	if !k.end.Over() && !c.driving && !c.down.Load() && ctx == k.ctx && len(c.queue) > 0 && c.queue[0] == k {
 		c.driving = true
 		c.mu.Unlock()
 		c.drive(k)
 		c.mu.Lock()
 	}
-	if k.over {
-		defer c.mu.Unlock()
-		return k.err
-	}
-	if k.done == nil {
-		k.done = make(chan struct{})
-	}
-	c.mu.Unlock()
-	select {
-	case <-k.done:
-		return k.err
-	case <-ctx.Done():
-	}
-	if k.ctx.Err() != nil { // the guard is about to find it
-		select {
-		case <-k.done:
-			return k.err
-		case <-time.After(late):
-		}
-	}
-	return fmt.Errorf("comm: waiting for %s: %w", k.name(), context.Cause(ctx))
+	return k.end.Wait(&c.mu, ctx, k.ctx, k.name)
 }

@@ -41,7 +41,7 @@ func (c *Comm) worker() {
 func (c *Comm) drive(last *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) > 0 && (last == nil || !last.over) && !c.closed {
+	for len(c.queue) > 0 && (last == nil || !last.end.Over()) && !c.closed {
 		k := c.queue[0]
 		c.mu.Unlock()
 		err := c.execute(k)

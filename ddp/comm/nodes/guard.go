@@ -74,7 +74,7 @@ func (c *Comm) guard() {
 func (c *Comm) isOver(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return k.over
+	return k.end.Over()
 }
 
 // current names the first call in the queue.

@@ -54,10 +54,7 @@ type call struct {
 	lane    *laneState // Send and Recv: the lane that executes it; nil for collectives
 	machine
 
-	// Under Comm.mu.
-	over bool
-	err  error
-	done chan struct{} // created on demand
+	end comm.Ending // under Comm.mu
 }
 
 // issue queues a collective and executes as much of it as possible inline. Most small calls complete here, so this path determines
@@ -172,7 +169,7 @@ func (c *Comm) worker() {
 func (c *Comm) drive(m mode, last *call, ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) > 0 && (last == nil || !last.over) {
+	for len(c.queue) > 0 && (last == nil || !last.end.Over()) {
 		k := c.queue[0]
 		c.mu.Unlock()
 		over, err := c.advance(k, m, ctx)
@@ -219,13 +216,8 @@ func (c *Comm) advance(k *call, m mode, ctx context.Context) (over bool, err err
 
 // finish marks the call complete. Comm.mu is held.
 func (k *call) finish(err error) {
-	if k.over {
-		return
-	}
-	k.over, k.err = true, err
-	k.account()
-	if k.done != nil {
-		close(k.done)
+	if k.end.Finish(err) {
+		k.account()
 	}
 }
 
@@ -234,7 +226,7 @@ func (k *call) account() {
 	if k.issued != 0 {
 		k.ended = time.Since(k.c.base)
 	}
-	if k.err != nil {
+	if k.end.Err() != nil {
 		return
 	}
 	transfer, waited := k.took()
@@ -278,55 +270,24 @@ func (k *call) Took() (transfer, waited time.Duration, apart bool) {
 // Done is closed on completion. Calling it wakes the worker.
 func (k *call) Done() <-chan struct{} {
 	k.c.mu.Lock()
-	if k.over {
-		k.c.mu.Unlock()
-		return comm.Closed()
+	defer k.c.mu.Unlock()
+	if !k.end.Over() {
+		k.c.kick()
 	}
-	if k.done == nil {
-		k.done = make(chan struct{})
-	}
-	k.c.kick()
-	k.c.mu.Unlock()
-	return k.done
+	return k.end.Done()
 }
 
 // Wait blocks until completion or until ctx ends; in the latter case the call continues.
 func (k *call) Wait(ctx context.Context) error {
 	c := k.c
 	c.mu.Lock()
-	for k.lane == nil && !k.over && !c.driving && ctx.Err() == nil {
+	for k.lane == nil && !k.end.Over() && !c.driving && ctx.Err() == nil {
 		c.driving = true
 		c.mu.Unlock()
 		c.drive(waiting, k, ctx)
 		c.mu.Lock()
 	}
-	if k.over {
-		defer c.mu.Unlock()
-		return k.err
-	}
-	if k.done == nil {
-		k.done = make(chan struct{})
-	}
-	c.mu.Unlock()
-	select {
-	case <-k.done:
-		return k.err
-	case <-ctx.Done():
-		return k.late(ctx)
-	}
+	return k.end.Wait(&c.mu, ctx, k.ctx, k.name)
 }
 
-// late is the result of a Wait whose context ended. If the call has the same deadline, it is about to fail with a better
-// error, so late waits a moment for that.
-func (k *call) late(ctx context.Context) error {
-	if d, ok := ctx.Deadline(); ok {
-		if own, ok := k.ctx.Deadline(); ok && !own.After(d) {
-			select {
-			case <-k.done:
-				return k.err
-			case <-time.After(5 * slice):
-			}
-		}
-	}
-	return waitError(ctx, k.what, k.number)
-}
+func (k *call) name() string { return k.what.Number(k.number) }

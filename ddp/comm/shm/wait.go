@@ -236,8 +236,3 @@ func (c *Comm) look(t *trouble) error {
 	}
 	return fmt.Errorf("comm: rank %d: %s: %w", c.rank, name(), context.Cause(t.ctx))
 }
-
-// waitError is the error of a Wait whose context ended before that of the call.
-func waitError(ctx context.Context, what comm.Call, number int64) error {
-	return fmt.Errorf("comm: waiting for %s: %w", what.Number(number), context.Cause(ctx))
-}

@@ -27,10 +27,7 @@ type call struct {
 	after   *call               // in the queue, or in the lane
 	odd     *comm.MismatchError // what makes the call fail once every peer has heard of it
 
-	// Under Comm.mu.
-	over bool
-	err  error
-	done chan struct{} // created on demand
+	end comm.Ending // under Comm.mu
 }
 
 // own reports whether memory came from Alloc of this transport: it lies outside the Go heap.
@@ -179,60 +176,30 @@ func (c *Comm) learn(k *call) {
 func (k *call) Wait(ctx context.Context) error {
 	c := k.c
 	c.mu.Lock()
-	if !k.over && k == c.head {
+	if !k.end.Over() && k == c.head {
 		c.learn(k)
 	}
-	for !k.message() && !k.over && !c.driving && ctx.Err() == nil {
+	for !k.message() && !k.end.Over() && !c.driving && ctx.Err() == nil {
 		c.driving = true
 		c.mu.Unlock()
 		c.drive(k, ctx)
 		c.mu.Lock()
 	}
-	if k.over {
-		defer c.mu.Unlock()
-		return k.err
-	}
-	if k.done == nil {
-		k.done = make(chan struct{})
-	}
-	c.mu.Unlock()
-	select {
-	case <-k.done:
-		return k.err
-	case <-ctx.Done():
-		return k.late(ctx)
-	}
+	return k.end.Wait(&c.mu, ctx, k.ctx, k.name)
 }
+
+func (k *call) name() string { return k.what.Number(k.number) }
 
 func (k *call) message() bool { return k.what.Kind == comm.Send || k.what.Kind == comm.Recv }
-
-// late is the result of a Wait whose context ended. If the call has the same deadline, it is about to fail with a better error, so late waits a moment for
-// that.
-func (k *call) late(ctx context.Context) error {
-	if d, ok := ctx.Deadline(); ok {
-		if own, ok := k.ctx.Deadline(); ok && !own.After(d) {
-			select {
-			case <-k.done:
-				return k.err
-			case <-time.After(5 * slice):
-			}
-		}
-	}
-	return fmt.Errorf("comm: waiting for %s: %w", k.what.Number(k.number), context.Cause(ctx))
-}
 
 // Done is closed on completion. Calling it wakes the worker.
 func (k *call) Done() <-chan struct{} {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
-	if k.over {
-		return comm.Closed()
+	if !k.end.Over() {
+		k.c.kick()
 	}
-	if k.done == nil {
-		k.done = make(chan struct{})
-	}
-	k.c.kick()
-	return k.done
+	return k.end.Done()
 }
 
 // Took returns the time spent moving data and the time spent waiting for the last rank; every rank hears from all, so they are apart.
@@ -262,15 +229,12 @@ func (c *Comm) finish(k *call, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k.over {
+	if !k.end.Finish(err) {
 		return
 	}
-	k.over, k.err, k.ended = true, err, now
+	k.ended = now
 	if err == nil {
 		transfer, waited := k.took()
 		c.stats.Add(max(k.in.Bytes(), k.out.Bytes()), 0, transfer, waited, true)
-	}
-	if k.done != nil {
-		close(k.done)
 	}
 }
