@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // standInSrun starts two tasks as srun does, passes signals on, and ends with the largest exit code.
@@ -56,7 +57,7 @@ func newCluster(t *testing.T, gotrain string) cluster {
 }
 
 // sbatch is the job script as Slurm starts it.
-func (c cluster) sbatch(t *testing.T, out *lockedBuffer, env []string, args ...string) *exec.Cmd {
+func (c cluster) sbatch(t *testing.T, out *transcript.Buffer, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	script, err := filepath.Abs("../../deploy/slurm/gotrain.sbatch")
 	if err != nil {
@@ -91,9 +92,9 @@ func TestSlurmRequeues(t *testing.T) {
 			recipe, dir := tinyRecipe(t)
 			c := newCluster(t, "")
 			args := []string{recipe, "--set", "run.output_dir=" + dir}
-			var out lockedBuffer
+			var out transcript.Buffer
 			cmd := c.sbatch(t, &out, []string{"LAUNCHER=" + launcher}, append(args, "--set", "run.steps=100000", "--set", "checkpoint.every_steps=0")...)
-			out.waitFor(t, "Step 2/")
+			out.WaitFor(t, "Step 2/", 1)
 			_ = cmd.Process.Signal(syscall.SIGUSR1) // #SBATCH --signal=B:USR1@180
 			if code := codeOf(cmd); code != 0 || c.asked() != "requeue "+c.job+"\n" || !strings.Contains(out.String(), "saved; the job is queued again") {
 				t.Fatalf("code %d, asked %q\n%s", code, c.asked(), tail(out.String()))
@@ -102,7 +103,7 @@ func TestSlurmRequeues(t *testing.T) {
 			if at == nil {
 				t.Fatal(tail(out.String()))
 			}
-			var next lockedBuffer
+			var next transcript.Buffer
 			var last int
 			fmt.Sscan(at[1], &last)
 			cmd = c.sbatch(t, &next, []string{"LAUNCHER=" + launcher, "SLURM_RESTART_COUNT=1"}, append(args, "--set", fmt.Sprint("run.steps=", last+2))...)
@@ -117,9 +118,9 @@ func TestSlurmRequeues(t *testing.T) {
 func TestSlurmIsNotContradicted(t *testing.T) {
 	recipe, dir := tinyRecipe(t)
 	c := newCluster(t, "")
-	var out lockedBuffer
+	var out transcript.Buffer
 	cmd := c.sbatch(t, &out, nil, recipe, "--set", "run.output_dir="+dir, "--set", "run.steps=100000")
-	out.waitFor(t, "Step 2/")
+	out.WaitFor(t, "Step 2/", 1)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if code := codeOf(cmd); code != launch.ExitStopped || c.asked() != "" || !strings.Contains(out.String(), "the checkpoint of step") {
 		t.Errorf("code %d, asked %q\n%s", code, c.asked(), tail(out.String()))
@@ -130,14 +131,14 @@ func TestSlurmIsNotContradicted(t *testing.T) {
 func TestSlurmExitCodes(t *testing.T) {
 	for _, info := range launch.Codes() {
 		c := newCluster(t, fmt.Sprintf("exit %d\n", info.Code))
-		var out lockedBuffer
+		var out transcript.Buffer
 		code := codeOf(c.sbatch(t, &out, nil, "my.toml"))
 		if again := c.asked() != ""; again != (info.Code == launch.ExitStopped) || !again && code != info.Code {
 			t.Errorf("code %d became %d, asked %q\n%s", info.Code, code, c.asked(), out.String())
 		}
 	}
 	c := newCluster(t, "exit 75\n")
-	var out lockedBuffer
+	var out transcript.Buffer
 	if code := codeOf(c.sbatch(t, &out, []string{"SLURM_RESTART_COUNT=3", "MAX_REQUEUES=3"}, "my.toml")); code != 75 || c.asked() != "" {
 		t.Errorf("started without end: code %d, asked %q\n%s", code, c.asked(), out.String())
 	}

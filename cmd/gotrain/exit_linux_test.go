@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // exitCase is a command that must end with a code, and say why.
@@ -92,7 +93,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func (c *exitCase) check(t *testing.T, cmd *exec.Cmd) {
-	var out lockedBuffer
+	var out transcript.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if c.out != "" {
 		f, err := os.OpenFile(c.out, os.O_WRONLY, 0)
@@ -106,7 +107,7 @@ func (c *exitCase) check(t *testing.T, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	if c.do != nil {
-		out.waitFor(t, c.mark)
+		out.WaitFor(t, c.mark, 1)
 		c.do(cmd.Process)
 	}
 	cmd.Wait()

@@ -1,18 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // hostsJob is a job whose ranks are started by hand on several hosts: network namespaces, or one machine that the variables divide.
@@ -26,24 +25,6 @@ type hostsJob struct {
 	extra func(rank int) string // an argument of a rank, or nil
 }
 
-// output is what a process says, for a test that looks at it while the process runs.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // freePort is a port that nobody listens on.
 func freePort(t *testing.T) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,7 +36,7 @@ func freePort(t *testing.T) int {
 }
 
 // start starts all ranks.
-func (j *hostsJob) start(dir string, sets ...string) (ranks []*exec.Cmd, says []*output) {
+func (j *hostsJob) start(dir string, sets ...string) (ranks []*exec.Cmd, says []*transcript.Buffer) {
 	j.t.Helper()
 	port, size, nodes := freePort(j.t), map[int]int{}, 0
 	for _, n := range j.nodeOf {
@@ -86,7 +67,7 @@ func (j *hostsJob) start(dir string, sets ...string) (ranks []*exec.Cmd, says []
 			"GOTRAIN_JOB_ID=hosts-test", "GOTRAIN_MASTER_ADDR="+j.addr, fmt.Sprintf("GOTRAIN_MASTER_PORT=%d", port),
 			"GOTRAIN_JOB_TOKEN=0123456789abcdef0123456789abcdef")
 		local[n]++
-		say := &output{}
+		say := &transcript.Buffer{}
 		cmd.Stdout, cmd.Stderr = say, say
 		if err := cmd.Start(); err != nil {
 			j.t.Fatal(err)
@@ -241,13 +222,13 @@ func TestHostsThatAreOne(t *testing.T) {
 	recipe, dir := tinyRecipe(t)
 	port := freePort(t)
 	var ranks []*exec.Cmd
-	var says []*output
+	var says []*transcript.Buffer
 	for r := range 2 {
 		cmd := program(t, "run", recipe, "--set", "run.output_dir="+dir)
 		cmd.Env = append(cmd.Env, fmt.Sprintf("RANK=%d", r), "WORLD_SIZE=2", "LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1",
 			fmt.Sprintf("MASTER_PORT=%d", port),
 			"GOTRAIN_JOB_ID=hosts-one")
-		say := &output{}
+		say := &transcript.Buffer{}
 		cmd.Stdout, cmd.Stderr = say, say
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

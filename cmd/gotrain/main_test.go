@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files; look at the difference before committing it")
@@ -353,12 +354,12 @@ func TestStop(t *testing.T) {
 			t.Run(name+ranks, func(t *testing.T) {
 				dir := filepath.Join(dir, name+ranks)
 				cmd := program(t, "run", recipe, "-n", ranks, "--set", "run.output_dir="+dir, "--set", "run.steps=100000", "--set", "checkpoint.every_steps=0")
-				var out lockedBuffer
+				var out transcript.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &out
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				out.waitFor(t, "Step 2/")
+				out.WaitFor(t, "Step 2/", 1)
 				cmd.Process.Signal(sig)
 				cmd.Wait()
 				if code := cmd.ProcessState.ExitCode(); code != launch.ExitStopped || strings.Count(out.String(), "gotrain: stopped on request") != 1 {
@@ -376,12 +377,12 @@ func TestStop(t *testing.T) {
 func TestKilledRank(t *testing.T) {
 	recipe, dir := tinyRecipe(t)
 	cmd := program(t, "run", recipe, "--set", "run.output_dir="+dir, "--set", "run.steps=100000")
-	var out lockedBuffer
+	var out transcript.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.waitFor(t, "Step 2/")
+	out.WaitFor(t, "Step 2/", 1)
 	victim := childWithRank(t, cmd.Process.Pid, 1)
 	syscall.Kill(victim, syscall.SIGKILL)
 	begin := time.Now()

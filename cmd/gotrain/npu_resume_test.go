@@ -10,17 +10,18 @@ import (
 	"testing"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // begin starts a run, waits for a text and does something to it. It returns the exit code and the output.
 func begin(t *testing.T, cmd *exec.Cmd, text string, do func(pid int)) (int, string) {
 	t.Helper()
-	var out lockedBuffer
+	var out transcript.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.waitFor(t, text)
+	out.WaitFor(t, text, 1)
 	do(cmd.Process.Pid)
 	cmd.Wait()
 	return cmd.ProcessState.ExitCode(), out.String()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/ddp/launch"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // Signals close together are one request; only SIGINT and SIGTERM ask again.
@@ -50,12 +51,12 @@ func TestSecondRequestAbandonsTheStep(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		cmd := program(t, append(args, "--set", "run.steps=4", "--set", "train.accumulate_steps=1000000")...) // a step of many minutes
-		var out lockedBuffer
+		var out transcript.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		out.waitFor(t, "started in")
+		out.WaitFor(t, "started in", 1)
 		cmd.Process.Signal(syscall.SIGTERM)
 		time.Sleep(1100 * time.Millisecond)
 		cmd.Process.Signal(syscall.SIGTERM)
@@ -74,12 +75,12 @@ func TestStopBeforeTheFirstStep(t *testing.T) {
 	recipe, dir := tinyRecipe(t)
 	for _, ranks := range []string{"1", "2"} {
 		cmd := program(t, "run", recipe, "-n", ranks, "--set", "run.output_dir="+filepath.Join(dir, "first"+ranks), "--set", "train.accumulate_steps=1000000")
-		var out lockedBuffer
+		var out transcript.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		out.waitFor(t, "started in")
+		out.WaitFor(t, "started in", 1)
 		cmd.Process.Signal(syscall.SIGTERM)
 		time.Sleep(1100 * time.Millisecond)
 		cmd.Process.Signal(syscall.SIGTERM)
@@ -97,12 +98,12 @@ func TestStopWithoutCheckpoints(t *testing.T) {
 	for _, ranks := range []string{"1", "2"} {
 		cmd := program(t, "run", recipe, "-n", ranks, "--set", "run.output_dir="+filepath.Join(dir, "none"+ranks), "--set", "run.steps=100000",
 			"--set", "checkpoint.enabled=false", "--set", "checkpoint.every_steps=0")
-		var out lockedBuffer
+		var out transcript.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		out.waitFor(t, "Step 2/")
+		out.WaitFor(t, "Step 2/", 1)
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != launch.ExitNotResumable || !strings.Contains(out.String(), "are lost") {
@@ -134,17 +135,17 @@ func TestStubborn(t *testing.T) {
 func TestThirdRequestKills(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStubborn$", "-test.v")
 	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_STUBBORN=1")
-	var out lockedBuffer
+	var out transcript.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.waitFor(t, "running")
+	out.WaitFor(t, "running", 1)
 	cmd.Process.Signal(syscall.SIGINT)
-	out.waitFor(t, "asked to stop")
+	out.WaitFor(t, "asked to stop", 1)
 	time.Sleep(oneRequest + 100*time.Millisecond)
 	cmd.Process.Signal(syscall.SIGTERM)
-	out.waitFor(t, "asked to abandon")
+	out.WaitFor(t, "asked to abandon", 1)
 	time.Sleep(oneRequest + 100*time.Millisecond)
 	cmd.Process.Signal(syscall.SIGTERM)
 	cmd.Wait()
@@ -161,12 +162,12 @@ func TestLauncherGone(t *testing.T) {
 	launcher := exec.Command("/bin/sh", "-c", `RANK=0 LOCAL_RANK=0 "$@" & RANK=1 LOCAL_RANK=1 "$@" & wait`, "sh")
 	launcher.Args = append(launcher.Args, self.Args...)
 	launcher.Env = append(self.Environ(), "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2")
-	var out lockedBuffer
+	var out transcript.Buffer
 	launcher.Stdout, launcher.Stderr = &out, &out
 	if err := launcher.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.waitFor(t, "Step 1/")
+	out.WaitFor(t, "Step 1/", 1)
 	launcher.Process.Kill()
 	launcher.Wait() // until nobody has the output open any more: the ranks have ended
 	for _, want := range []string{"the process that started this rank is gone", "is in " + dir} {

@@ -11,47 +11,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gotrain/gotrain/internal/procfs"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
-
-// syncBuffer is a buffer that several goroutines write to.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-// waitFor polls until the text is there.
-func (s *syncBuffer) waitFor(t *testing.T, text string, times int) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); strings.Count(s.String(), text) < times; {
-		if time.Now().After(end) {
-			t.Fatalf("no %d × %q in %q", times, text, s.String())
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
 
 // call is a running hcclrun.
 type call struct {
 	cmd *exec.Cmd
-	out syncBuffer
+	out transcript.Buffer
 }
 
 // start runs hcclrun as a process of its own.
@@ -169,7 +140,7 @@ func TestKilledInTurn(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := start(t, nil, "--rsh", rsh, "--grace", "300ms", "-H", "n1:2,n2:2", "sh", "-c", deaf)
-			h.out.waitFor(t, "ready", 4)
+			h.out.WaitFor(t, "ready", 4)
 			all := tree(h.cmd.Process.Pid)
 			victim := h.cmd.Process.Pid
 			if c.name != "hcclrun" {
@@ -189,7 +160,7 @@ func TestKilledInTurn(t *testing.T) {
 // Without its guard, a job ends in order.
 func TestKilledGuards(t *testing.T) {
 	h := start(t, nil, "--rsh", reach(t, asChild), "--grace", "300ms", "-H", "n1:1,n2:1", "sh", "-c", deaf)
-	h.out.waitFor(t, "ready", 2)
+	h.out.WaitFor(t, "ready", 2)
 	all := tree(h.cmd.Process.Pid)
 	for pid := range all {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(b, []byte("read -r g")) {
@@ -226,7 +197,7 @@ func TestSignalsAcrossHosts(t *testing.T) {
 				if i > 1 {
 					n = 1
 				}
-				h.out.waitFor(t, c.wait[i], n)
+				h.out.WaitFor(t, c.wait[i], n)
 				if i > 0 {
 					time.Sleep(1100 * time.Millisecond) // requests within a second are one
 				}
@@ -244,7 +215,7 @@ func TestSignalsAcrossHosts(t *testing.T) {
 // Slurm warns the steps of a job by USR1, and so agents that srun has started: they pass it on to the ranks, and live.
 func TestWarningOfAgents(t *testing.T) {
 	h := start(t, nil, "--rsh", reach(t, asChild), "-H", "n1,n2", "sh", "-c", `trap 'exit 75' USR1; echo ready; while :; do sleep 0.01; done`)
-	h.out.waitFor(t, "ready", 2)
+	h.out.WaitFor(t, "ready", 2)
 	all, agents := tree(h.cmd.Process.Pid), 0
 	for pid := range all {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.HasSuffix(b, []byte("--agent\x00")) && !bytes.HasPrefix(b, []byte("/bin/sh")) {
@@ -262,7 +233,7 @@ func TestWarningOfAgents(t *testing.T) {
 func TestSuspendAcrossHosts(t *testing.T) {
 	// A shell that is starting a program cannot be seen as stopped (it waits for the child, in state D), so it starts none after "ready".
 	h := start(t, nil, "--rsh", reach(t, asChild), "-H", "n1,n2", "sh", "-c", `trap 'kill $!; exit 75' TERM; sleep 100 & echo ready $$; while :; do wait; done`)
-	h.out.waitFor(t, "ready", 2)
+	h.out.WaitFor(t, "ready", 2)
 	var pids []int
 	for line := range strings.Lines(h.out.String()) {
 		var pid int
@@ -377,7 +348,7 @@ func TestClosedPipeAcrossHosts(t *testing.T) {
 	h := exec.CommandContext(t.Context(), os.Args[0], "--rsh", reach(t, asChild), "-H", "n1,n2", "sh", "-c",
 		`trap "exit 75" TERM; echo ready; echo ready >&2; while :; do echo more; sleep 0.005; done`)
 	h.Env = append(os.Environ(), "GOTRAIN_TEST_HCCLRUN=1")
-	var errs syncBuffer
+	var errs transcript.Buffer
 	h.Stderr = &errs
 	out, err := h.StdoutPipe()
 	if err != nil {
@@ -386,9 +357,9 @@ func TestClosedPipeAcrossHosts(t *testing.T) {
 	if err := h.Start(); err != nil {
 		t.Fatal(err)
 	}
-	errs.waitFor(t, "ready", 2)
+	errs.WaitFor(t, "ready", 2)
 	out.Close()
-	errs.waitFor(t, "broken pipe; the ranks continue", 1)
+	errs.WaitFor(t, "broken pipe; the ranks continue", 1)
 	syscall.Kill(h.Process.Pid, syscall.SIGTERM)
 	_ = h.Wait()
 	if code := h.ProcessState.ExitCode(); code != 75 {
@@ -476,7 +447,7 @@ func TestOverSSH(t *testing.T) {
 	}
 	for _, victim := range []string{"hcclrun", "ssh", "sshd"} {
 		h = start(t, env, "--grace", "300ms", "-H", "n1,n2,localhost", "sh", "-c", deaf)
-		h.out.waitFor(t, "ready", 3)
+		h.out.WaitFor(t, "ready", 3)
 		all := tree(h.cmd.Process.Pid, server)
 		delete(all, server)
 		pid := h.cmd.Process.Pid

@@ -8,12 +8,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // underShell runs ranks that are shells, which start the program proper and do not pass signals on, and asks them to stop.
 func underShell(t *testing.T, role string, grace time.Duration) (out string, err error) {
 	t.Helper()
-	var o syncBuffer
+	var o transcript.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -23,7 +25,7 @@ func underShell(t *testing.T, role string, grace time.Duration) (out string, err
 			Env: append(os.Environ(), "GOTRAIN_TEST_ROLE="+role),
 		})
 	}()
-	o.waitFor(t, "ready", 2)
+	o.WaitFor(t, "ready", 2)
 	cancel()
 	select {
 	case err = <-ended:

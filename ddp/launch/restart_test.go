@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 func TestBackOff(t *testing.T) {
@@ -44,7 +46,7 @@ func TestAgain(t *testing.T) {
 func restarts(t *testing.T, script string, budget int, refill time.Duration) (starts string, out string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "starts")
-	var o syncBuffer
+	var o transcript.Buffer
 	err = Supervise(t.Context(), Job{Argv: []string{"sh", "-c", script}, Ranks: 2, Restarts: budget, Stdout: &o, Stderr: &o, refill: refill, JobID: "j",
 		Env: append(os.Environ(), "FILE="+file), backOff: func(int) time.Duration { return time.Millisecond }})
 	b, _ := os.ReadFile(file)
@@ -78,8 +80,8 @@ func TestRestarts(t *testing.T) {
 // A stop request during the pause before a restart ends the job.
 func TestStopBeforeARestart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var o syncBuffer
-	go func() { o.waitFor(t, "restart 1 of 5", 1); cancel() }()
+	var o transcript.Buffer
+	go func() { o.WaitFor(t, "restart 1 of 5", 1); cancel() }()
 	err := Supervise(ctx, Job{Argv: []string{"false"}, Ranks: 1, Restarts: 5, Stdout: &o, Stderr: &o, backOff: func(int) time.Duration { return time.Minute }})
 	var s *StoppedError
 	if !errors.As(err, &s) || s.Signal != syscall.SIGTERM {
@@ -121,7 +123,7 @@ func TestLostHostIsFirst(t *testing.T) {
 // The output of a rank is kept in files, whole, without prefix and without the token; a folder that cannot be made is an error.
 func TestLogs(t *testing.T) {
 	dir := t.TempDir()
-	var o syncBuffer
+	var o transcript.Buffer
 	j := Job{Argv: []string{"sh", "-c", "echo rank $GOTRAIN_RANK $GOTRAIN_JOB_TOKEN; echo bad >&2"}, Ranks: 2, Logs: dir, Token: "0123456789abcdef",
 		Stdout: &o, Stderr: &o}
 	for range 2 {
@@ -146,7 +148,7 @@ func TestLogs(t *testing.T) {
 
 // One supervisor may have the ranks of one machine only.
 func TestPartOfAJob(t *testing.T) {
-	var o syncBuffer
+	var o transcript.Buffer
 	j := Job{Argv: []string{os.Args[0]}, Env: append(os.Environ(), "GOTRAIN_TEST_ROLE=whoami", "GOTRAIN_MASTER_ADDR=n1", "GOTRAIN_MASTER_PORT=29500"),
 		Ranks: 2, World: 4, First: 2, NodeRank: 1, Nodes: 2, JobID: "j", Stdout: &o, Stderr: &o}
 	if err := Supervise(t.Context(), j); err != nil || !strings.Contains(o.String(), "[rank 3] rank 3 of 4 (local 1 of 2, node 1 of 2) from gotrain, job j") ||

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/internal/procfs"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // running reports whether a process exists and is not a zombie.
@@ -26,9 +27,9 @@ func running(pid int) bool {
 }
 
 // startSupervisor runs a supervisor as a separate process and returns it with the processes of its ranks.
-func startSupervisor(t *testing.T, ranks int, role, ready string, change func(*exec.Cmd)) (*exec.Cmd, *syncBuffer, []int) {
+func startSupervisor(t *testing.T, ranks int, role, ready string, change func(*exec.Cmd)) (*exec.Cmd, *transcript.Buffer, []int) {
 	t.Helper()
-	var out syncBuffer
+	var out transcript.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0])
@@ -40,7 +41,7 @@ func startSupervisor(t *testing.T, ranks int, role, ready string, change func(*e
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.waitFor(t, ready, ranks)
+	out.WaitFor(t, ready, ranks)
 	var pids []int
 	for line := range strings.Lines(out.String()) {
 		if v, ok := strings.CutPrefix(line, "started "); ok {
@@ -206,9 +207,9 @@ func TestSupervisorSignals(t *testing.T) {
 			for i, s := range c.sigs {
 				switch i {
 				case 1:
-					out.waitFor(t, "got interrupt", 2)
+					out.WaitFor(t, "got interrupt", 2)
 				case 2:
-					out.waitFor(t, "second stop request", 1)
+					out.WaitFor(t, "second stop request", 1)
 				}
 				syscall.Kill(cmd.Process.Pid, s)
 			}
@@ -227,7 +228,7 @@ func TestSupervisorSignals(t *testing.T) {
 
 // A reader that exits (| head) costs lines, not the run: the ranks continue until a stop request.
 func TestSupervisorOutputGone(t *testing.T) {
-	var errs syncBuffer
+	var errs transcript.Buffer
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "GOTRAIN_TEST_ROLE=supervise:2:chatter")
 	cmd.Stderr = &errs
@@ -244,7 +245,7 @@ func TestSupervisorOutputGone(t *testing.T) {
 		}
 	}
 	out.Close()
-	errs.waitFor(t, "cannot write to stdout", 1)
+	errs.WaitFor(t, "cannot write to stdout", 1)
 	syscall.Kill(cmd.Process.Pid, syscall.SIGTERM)
 	cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != ExitStopped || strings.Count(errs.String(), "broken pipe; the ranks continue") != 1 {

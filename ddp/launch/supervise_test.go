@@ -13,10 +13,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // The test binary plays the ranks and, if the supervisor itself is to die, the supervisor: GOTRAIN_TEST_ROLE selects the role.
@@ -188,39 +189,10 @@ func play(role string) int {
 	return 0
 }
 
-// syncBuffer is a buffer that several goroutines write to.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-// waitFor polls until the text is there.
-func (s *syncBuffer) waitFor(t *testing.T, text string, times int) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); strings.Count(s.String(), text) < times; {
-		if time.Now().After(end) {
-			t.Fatalf("no %d × %q in %q", times, text, s.String())
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // supervise runs a job of fake ranks in this process.
 func supervise(t *testing.T, ctx context.Context, ranks int, role string, change func(*Job)) (out, errs string, err error) {
 	t.Helper()
-	var o, e syncBuffer
+	var o, e transcript.Buffer
 	j := Job{Argv: []string{os.Args[0]}, Ranks: ranks, Env: append(os.Environ(), "GOTRAIN_TEST_ROLE="+role),
 		Stdout: &o, Stderr: &e, Grace: 300 * time.Millisecond}
 	if change != nil {
@@ -276,12 +248,12 @@ func TestSuperviseExitCodes(t *testing.T) {
 }
 
 func TestSuperviseKilledRank(t *testing.T) {
-	var out syncBuffer
+	var out transcript.Buffer
 	pids := make(chan int, 2)
 	go func() {
 		<-pids
 		victim := <-pids
-		out.waitFor(t, "ready", 2)
+		out.WaitFor(t, "ready", 2)
 		syscall.Kill(victim, syscall.SIGKILL)
 	}()
 	begin := time.Now()
@@ -363,8 +335,8 @@ func TestSuperviseNamesTheRankWithTheReason(t *testing.T) {
 
 func TestSuperviseStopOnCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var out syncBuffer
-	go func() { out.waitFor(t, "ready", 2); cancel() }()
+	var out transcript.Buffer
+	go func() { out.WaitFor(t, "ready", 2); cancel() }()
 	_, _, err := supervise(t, ctx, 2, "stop", func(j *Job) { j.Stdout = &out; j.Grace = 10 * time.Second })
 	var s *StoppedError
 	if !errors.As(err, &s) || s.ExitCode() != ExitStopped || s.Signal != syscall.SIGTERM {
@@ -374,8 +346,8 @@ func TestSuperviseStopOnCancel(t *testing.T) {
 
 func TestSuperviseStopTakesTooLong(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var out syncBuffer
-	go func() { out.waitFor(t, "ready", 1); cancel() }()
+	var out transcript.Buffer
+	go func() { out.WaitFor(t, "ready", 1); cancel() }()
 	_, _, err := supervise(t, ctx, 1, "stop:slow", func(j *Job) { j.Stdout = &out })
 	var f *Failure
 	if !errors.As(err, &f) || f.ExitCode() != ExitTimeout || !strings.Contains(err.Error(), "did not stop within 300ms of SIGTERM and was killed") {

@@ -3,7 +3,6 @@
 package hccl
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/commtest"
 	"github.com/gotrain/gotrain/ddp/comm/shm"
+	"github.com/gotrain/gotrain/internal/transcript"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/acl"
 	"github.com/gotrain/gotrain/npu/acl/acltest"
@@ -91,26 +90,8 @@ func rank() int {
 	return 0
 }
 
-// output is what a process writes.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // processes starts a rank for each device.
-func processes(t *testing.T, role string, devices ...int) ([]*exec.Cmd, []*output) {
+func processes(t *testing.T, role string, devices ...int) ([]*exec.Cmd, []*transcript.Buffer) {
 	t.Helper()
 	home := os.Getenv(cann.EnvHome)
 	if home == "" {
@@ -118,9 +99,9 @@ func processes(t *testing.T, role string, devices ...int) ([]*exec.Cmd, []*outpu
 	}
 	job := fmt.Sprintf("hccl-test-%d-%d", os.Getpid(), time.Now().UnixNano())
 	var cmds []*exec.Cmd
-	var outs []*output
+	var outs []*transcript.Buffer
 	for r, d := range devices {
-		cmd, out := exec.Command(os.Args[0]), &output{}
+		cmd, out := exec.Command(os.Args[0]), &transcript.Buffer{}
 		cmd.Env = append(os.Environ(), fakecann.Env(home)...)
 		cmd.Env = append(cmd.Env, envRole+"="+role, envJob+"="+job, fmt.Sprint(envRank, "=", r), fmt.Sprint(envSize, "=", len(devices)), fmt.Sprint(envDev, "=", d))
 		cmd.Stdout, cmd.Stderr = out, out
@@ -134,7 +115,7 @@ func processes(t *testing.T, role string, devices ...int) ([]*exec.Cmd, []*outpu
 }
 
 // ends waits for a process.
-func ends(t *testing.T, cmd *exec.Cmd, out *output) (text string, ok bool) {
+func ends(t *testing.T, cmd *exec.Cmd, out *transcript.Buffer) (text string, ok bool) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()

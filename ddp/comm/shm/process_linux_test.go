@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/commtest"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // Tests with several processes start this test binary again; the environment tells the copy what to do.
@@ -80,48 +80,14 @@ func loop(ctx context.Context, c comm.Communicator) error {
 // proc is one copy.
 type proc struct {
 	*exec.Cmd
-	out  *output
+	out  *transcript.Buffer
 	done chan error
-}
-
-// output collects what a copy prints; safe while it runs.
-type output struct {
-	ch  chan struct{} // a token per write
-	buf chan []byte
-}
-
-func newOutput() *output {
-	o := &output{ch: make(chan struct{}, 1), buf: make(chan []byte, 1)}
-	o.buf <- nil
-	return o
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.buf <- append(<-o.buf, p...)
-	select {
-	case o.ch <- struct{}{}:
-	default:
-	}
-	return len(p), nil
-}
-
-func (o *output) String() string {
-	b := <-o.buf
-	o.buf <- b
-	return string(bytes.Clone(b))
 }
 
 // expect waits until the copy has printed s.
 func (p *proc) expect(t *testing.T, s string) {
 	t.Helper()
-	for end := time.After(30 * time.Second); !strings.Contains(p.out.String(), s); {
-		select {
-		case <-p.out.ch:
-		case <-time.After(10 * time.Millisecond):
-		case <-end:
-			t.Fatalf("no %q; got %q", s, p.out)
-		}
-	}
+	p.out.WaitFor(t, s, 1)
 }
 
 // wait gives the exit error of the copy, or fails the test after d.
@@ -138,7 +104,7 @@ func (p *proc) wait(t *testing.T, d time.Duration) error {
 
 func start(t testing.TB, job, role string, rank, size int, env ...string) *proc {
 	t.Helper()
-	p := &proc{Cmd: exec.Command(os.Args[0]), out: newOutput(), done: make(chan error, 1)}
+	p := &proc{Cmd: exec.Command(os.Args[0]), out: new(transcript.Buffer), done: make(chan error, 1)}
 	p.Env = append(os.Environ(), envRole+"="+role, envJob+"="+job, envRank+"="+strconv.Itoa(rank), envSize+"="+strconv.Itoa(size))
 	p.Env = append(p.Env, env...)
 	p.Stdout, p.Stderr = p.out, p.out

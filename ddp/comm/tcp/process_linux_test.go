@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/commtest"
 	"github.com/gotrain/gotrain/ddp/meet"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // Tests with several processes start this test binary again; the environment tells the copy what to do.
@@ -82,36 +81,14 @@ func loop(ctx context.Context, c *Comm) error {
 // proc is one copy.
 type proc struct {
 	*exec.Cmd
-	out  *output
+	out  *transcript.Buffer
 	done chan error
-}
-
-// output collects what a copy prints; safe while it runs.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // expect waits until the copy has printed s.
 func (p *proc) expect(t testing.TB, s string) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !strings.Contains(p.out.String(), s); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %q; got %q", s, p.out)
-		}
-	}
+	p.out.WaitFor(t, s, 1)
 }
 
 // wait gives the exit error of the copy, or fails the test after d.
@@ -143,7 +120,7 @@ func start(t testing.TB, role string, world int, addr string, prefix func(rank i
 		if prefix != nil {
 			words = append(prefix(r), words...)
 		}
-		p := &proc{Cmd: exec.Command(words[0], words[1:]...), out: &output{}, done: make(chan error, 1)}
+		p := &proc{Cmd: exec.Command(words[0], words[1:]...), out: &transcript.Buffer{}, done: make(chan error, 1)}
 		p.Env = append(os.Environ(), envRole+"="+role, envRank+"="+strconv.Itoa(r), envWorld+"="+strconv.Itoa(world), envAddr+"="+addr)
 		p.Stdout, p.Stderr = p.out, p.out
 		p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/internal/procfs"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // recorder is what a supervisor hears. Output waits for hold.
@@ -243,15 +244,15 @@ func TestSuspendedCaller(t *testing.T) {
 // After a host was lost, a restart connects again.
 func TestRestartAfterALostHost(t *testing.T) {
 	agents := connected(t, shell(t, `exec "$@"`), "n1", "n2")
-	var out syncBuffer
+	var out transcript.Buffer
 	j := crewOf("wait", &out, agents...)
 	j.Restarts = 1
 	j.Grace = 10 * time.Second
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		out.waitFor(t, " pid ", 4)
+		out.WaitFor(t, " pid ", 4)
 		syscall.Kill(agents[1].PID(), syscall.SIGKILL)
-		out.waitFor(t, " pid ", 9) // one is in the report
+		out.WaitFor(t, " pid ", 9) // one is in the report
 		cancel()
 	}()
 	err := launch.Supervise(ctx, j)
@@ -270,14 +271,14 @@ func TestProgramThatIsNotThere(t *testing.T) {
 		{func(j *launch.Job) { j.Argv = []string{"/no/such/program"} }, 64, "host n1: launch: start rank 0: fork/exec /no/such/program: no such file"},
 		{func(j *launch.Job) { j.Dir = "/no/such/folder" }, 66, "host n1: working directory: stat /no/such/folder: no such file or directory\nhint: "},
 	} {
-		var out syncBuffer
+		var out transcript.Buffer
 		j := crewOf("who", &out, a)
 		c.change(&j)
 		if err := launch.Supervise(t.Context(), j); launch.ExitCode(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) {
 			t.Errorf("%v", err)
 		}
 	}
-	var out syncBuffer
+	var out transcript.Buffer
 	if err := launch.Supervise(t.Context(), crewOf("who", &out, a)); err != nil { // the agent is as good as before
 		t.Error(err)
 	}
@@ -297,7 +298,7 @@ func TestSend(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var out syncBuffer
+	var out transcript.Buffer
 	j := crewOf("", &out, a)
 	j.Argv = []string{path}
 	if err := launch.Supervise(t.Context(), j); err != nil || !strings.Contains(out.String(), "sent "+home+"/gotrain/bin/") {

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	ossignal "os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/ddp/launch/hosts"
 	"github.com/gotrain/gotrain/internal/procfs"
+	"github.com/gotrain/gotrain/internal/transcript"
 )
 
 // The test binary plays agents (as hcclrun does) and ranks.
@@ -89,38 +88,9 @@ func play(role string) int {
 	return 0
 }
 
-// syncBuffer is a buffer that several goroutines write to.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-// waitFor polls until the text is there.
-func (s *syncBuffer) waitFor(t *testing.T, text string, times int) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); strings.Count(s.String(), text) < times; {
-		if time.Now().After(end) {
-			t.Fatalf("no %d × %q in %q", times, text, s.String())
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // pids are the processes of ranks that said so.
-func (s *syncBuffer) pids() (out []int) {
-	for line := range strings.Lines(s.String()) {
+func pids(said string) (out []int) {
+	for line := range strings.Lines(said) {
 		var pid int
 		if _, rest, ok := strings.Cut(line, " pid "); ok {
 			if n, _ := fmt.Sscan(rest, &pid); n == 1 {
@@ -163,7 +133,7 @@ func connected(t *testing.T, rsh []string, names ...string) []*Agent {
 }
 
 // crewOf is a job on agents, with two ranks each.
-func crewOf(role string, out *syncBuffer, agents ...*Agent) launch.Job {
+func crewOf(role string, out *transcript.Buffer, agents ...*Agent) launch.Job {
 	j := launch.Job{Argv: []string{os.Args[0]}, Env: append(os.Environ(), "GOTRAIN_TEST_ROLE="+role), Stdout: out, Stderr: out,
 		Grace: 300 * time.Millisecond, Token: "s3cr3t-s3cr3t"}
 	for _, a := range agents {
@@ -188,7 +158,7 @@ func gone(t *testing.T, pids ...int) {
 }
 
 func TestRanksOnTwoHosts(t *testing.T) {
-	var out syncBuffer
+	var out transcript.Buffer
 	// What a login shell prints does not disturb.
 	agents := connected(t, shell(t, `echo "Welcome to $host"; printf 'no end of line'; exec "$@"`), "n1", "n2")
 	j := crewOf("who", &out, agents...)
@@ -208,7 +178,7 @@ func TestRanksOnTwoHosts(t *testing.T) {
 
 func TestFirstFailureAcrossHosts(t *testing.T) {
 	agents := connected(t, shell(t, `exec "$@"`), "n1", "n2")
-	var out syncBuffer
+	var out transcript.Buffer
 	err := launch.Supervise(t.Context(), crewOf("fail:3:76", &out, agents...))
 	var f *launch.Failure
 	if !errors.As(err, &f) || f.Rank != 3 || f.Host != "n2" || f.ExitCode() != 76 || !strings.Contains(err.Error(), "the reason of 3") {
@@ -223,9 +193,9 @@ func TestFirstFailureAcrossHosts(t *testing.T) {
 
 func TestStopAcrossHosts(t *testing.T) {
 	agents := connected(t, shell(t, `exec "$@"`), "n1", "n2")
-	var out syncBuffer
+	var out transcript.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { out.waitFor(t, " pid ", 4); cancel() }()
+	go func() { out.WaitFor(t, " pid ", 4); cancel() }()
 	j := crewOf("wait", &out, agents...)
 	j.Grace = 20 * time.Second
 	err := launch.Supervise(ctx, j)
@@ -236,7 +206,7 @@ func TestStopAcrossHosts(t *testing.T) {
 
 func TestFloodFromTwoHosts(t *testing.T) {
 	agents := connected(t, shell(t, `exec "$@"`), "n1", "n2")
-	var out syncBuffer
+	var out transcript.Buffer
 	if err := launch.Supervise(t.Context(), crewOf("flood", &out, agents...)); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +228,7 @@ func TestFloodFromTwoHosts(t *testing.T) {
 
 func TestRestartAcrossHosts(t *testing.T) {
 	agents := connected(t, shell(t, `exec "$@"`), "n1", "n2")
-	var out syncBuffer
+	var out transcript.Buffer
 	j := crewOf("flaky", &out, agents...)
 	j.Restarts = 1
 	if err := launch.Supervise(t.Context(), j); err != nil {
@@ -271,7 +241,7 @@ func TestRestartAcrossHosts(t *testing.T) {
 
 func TestTheTokenIsNotPrinted(t *testing.T) {
 	agents := connected(t, shell(t, `exec "$@"`), "n1")
-	var out syncBuffer
+	var out transcript.Buffer
 	if err := launch.Supervise(t.Context(), crewOf("leak", &out, agents...)); err != nil {
 		t.Fatal(err)
 	}
@@ -293,12 +263,12 @@ func TestNobodyIsLeft(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			agents := connected(t, shell(t, c.rsh), "n1", "n2")
-			var out syncBuffer
+			var out transcript.Buffer
 			victim := c.kill(agents[1], agentOf(t, agents[1]))
 			ended := make(chan error, 1)
 			go func() { ended <- launch.Supervise(t.Context(), crewOf("deaf", &out, agents...)) }()
-			out.waitFor(t, " pid ", 4)
-			pids := out.pids()
+			out.WaitFor(t, " pid ", 4)
+			ranks := pids(out.String())
 			if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -307,7 +277,7 @@ func TestNobodyIsLeft(t *testing.T) {
 			if !errors.As(err, &f) || f.Host != "n2" || f.ExitCode() != launch.ExitUnavailable || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v\n%s", err, out.String())
 			}
-			gone(t, pids...)
+			gone(t, ranks...)
 		})
 	}
 }
