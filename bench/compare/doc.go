@@ -1,11 +1,12 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 
-// Command compare measures gotrain next to its peers on one machine: training steps of ResNet-50 and of Llamas against PyTorch DDP and against a bare
+// Command compare measures gotrain next to its peers on one machine: training steps of ResNet-50, of Llamas and of vision transformers against PyTorch DDP, the first two also against a bare
 // program on the same kernel library ("the C reference"), all-reduces in shared memory and over TCP against gloo, Open MPI and bare programs, and
 // generation against memory bandwidth.
 //
 //	go run ./bench/compare                                # ResNet-50 and all-reduces, three rounds
 //	go run ./bench/compare -what step -dtype bf16 -ranks 2x1 -rounds 5
+//	go run ./bench/compare -what vit -size deit-s -dtype bf16
 //	go run ./bench/compare -what allreduce
 //	go run ./bench/compare -what llama -shape stories15M,d512 -batch 4,8,16 -seq 256 -dtype f32,bf16 -ranks 2x1,1x2
 //	go run ./bench/compare -what generate -shape stories15M,d512 -batch 1,4 -ranks 2x1,1x2      # with 1 and with 2 threads

@@ -202,7 +202,7 @@ func (h *hostRuns) single(s setting) (float64, error) {
 func (h *hostRuns) command(dir string, s setting, codec string) ([]string, error) {
 	template := gotrainCommand
 	if s.Model != "" {
-		template = llamaCommand
+		template = recipeCommand
 		if err := writeRecipe(dir, s); err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/gotrain/gotrain/bench/shapes"
 )
 
-// llamaCommand trains by the recipe that writeRecipe puts into the run's folder.
-const llamaCommand = "{bin} run {dir}/recipe.toml"
+// recipeCommand trains by the recipe that has been put into the run's folder.
+const recipeCommand = "{bin} run {dir}/recipe.toml"
 
 // markSeq is the length of sequence that the bare Llama is written for.
 const markSeq = 256
@@ -29,7 +29,7 @@ func (h *harness) llama() error {
 	})
 	mark.fits = func(s setting) bool { return s.Seq == markSeq }
 	peer := h.pytorch("llama_torch.py", func(s setting) []string { return []string{"--shape", s.Model, "--seq", strconv.Itoa(s.Seq)} })
-	field := append([]contestant{h.gotrain(llamaCommand, writeRecipe), h.kernels()}, peer...)
+	field := append([]contestant{h.gotrain(recipeCommand, writeRecipe), h.kernels()}, peer...)
 	field = append(field, h.jax(func(s setting) string { return s.Model }), mark)
 	return h.race(race{"Llama", "tok/s", settings, field})
 }

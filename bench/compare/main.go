@@ -26,6 +26,7 @@ type options struct {
 	ranks     string
 	batch     string
 	shapes    string
+	sizes     string // of -what vit
 	seq       string
 	tokens    int
 	memory    int
@@ -75,11 +76,12 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	fs := flag.NewFlagSet("compare", flag.ContinueOnError)
 	fs.SetOutput(progress)
 	fs.StringVar(&o.what, "what", "step,allreduce",
-		"what to measure, with commas: step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data, predict")
+		"what to measure, with commas: step, vit, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data, predict")
 	fs.StringVar(&o.dtypes, "dtype", "f32,bf16", "compute types of the steps")
 	fs.StringVar(&o.ranks, "ranks", "2x1,1x2", "ranks x threads of the steps; generate takes the threads; the all-reduce takes 2 and 4 ranks")
-	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step, 4,8,16 for llama, 1,4 for generate)")
+	fs.StringVar(&o.batch, "batch", "", "images or sequences a rank, texts of generate (default 16 for step and vit, 4,8,16 for llama, 1,4 for generate)")
 	fs.StringVar(&o.shapes, "shape", "stories15M", "models of llama and generate: "+strings.Join(shapes.Names(), ", "))
+	fs.StringVar(&o.sizes, "size", "deit-s", "vision transformers of vit: deit-ti, deit-s, deit-b, vit-ti, vit-s, vit-b, vit-l")
 	fs.StringVar(&o.seq, "seq", "256", "tokens of a sequence of llama")
 	fs.IntVar(&o.memory, "memory", 0, "train.memory_limit_mb of gotrain's ranks in llama; 0: no limit")
 	fs.IntVar(&o.tokens, "tokens", 200, "tokens that generate writes")
@@ -127,6 +129,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		switch what {
 		case "step":
 			err = h.steps()
+		case "vit":
+			err = h.vit()
 		case "allreduce":
 			err = h.allreduce([]int{2, 4})
 		case "net":
@@ -148,7 +152,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		case "predict":
 			err = h.predict()
 		default:
-			err = fmt.Errorf("-what %q: only step, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data and predict can be measured", what)
+			err = fmt.Errorf("-what %q: only step, vit, allreduce, net, net-codec, hosts, llama, generate, codec, encode, data and predict can be measured", what)
 		}
 		if err != nil {
 			return err

@@ -62,3 +62,31 @@ func TestLlamaRecipe(t *testing.T) {
 		}
 	}
 }
+
+// TestViTRecipe: the recipe that the harness writes is valid and means what the peer trains.
+func TestViTRecipe(t *testing.T) {
+	o := options{sizes: "deit-ti,vit-b", dtypes: "bf16", ranks: "2x1", warm: 4, steps: 8, rounds: 1, tokens: 2}
+	settings, err := o.vitSettings()
+	if err != nil || len(settings) != 2 || settings[1].label() != "vit-b bf16 2x1 b16" {
+		t.Fatalf("settings %+v, %v", settings, err)
+	}
+	for _, s := range settings {
+		dir := t.TempDir()
+		if err := writeViTRecipe(dir, s); err != nil {
+			t.Fatal(err)
+		}
+		r, err := recipes.Load(filepath.Join(dir, "recipe.toml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Run.Steps != 12 || r.Run.OutputDir != dir || r.GlobalBatch(2) != 32 || r.Train.DType != "bf16" || r.Train.ClipNorm != 0 || r.Model.Name != "vit" ||
+			r.Model.Classes != 1000 || r.Data.Kind != "synthetic" || r.Data.ImageSize != 224 || r.Optim.Name != "adamw" || r.Eval.Enabled || r.Checkpoint.Enabled ||
+			!r.Log.JSONL {
+			t.Errorf("%s: the recipe resolves to %+v", s.Model, r)
+		}
+	}
+	o.sizes = "deit-l"
+	if _, err := o.vitSettings(); err == nil {
+		t.Error("deit-l was never published")
+	}
+}

@@ -13,7 +13,7 @@ import (
 type setting struct {
 	World, Threads, Batch, Warm, Steps int
 	DType                              string
-	Model                              string // shape of a Llama; empty for images
+	Model                              string // shape of a Llama, or size of a vision transformer; empty for ResNet-50
 	Seq                                int    // tokens of a sequence; 0 for images
 	Memory                             int    // train.memory_limit_mb of gotrain; 0: none
 }
@@ -24,6 +24,9 @@ func (s setting) String() string { return fmt.Sprintf("%s %dx%d", s.DType, s.Wor
 func (s setting) label() string {
 	if s.Model == "" {
 		return fmt.Sprintf("%s b%d", s, s.Batch)
+	}
+	if s.Seq == 0 {
+		return fmt.Sprintf("%s %s b%d", s.Model, s, s.Batch)
 	}
 	return fmt.Sprintf("%s %s b%d s%d", s.Model, s, s.Batch, s.Seq)
 }
