@@ -1,8 +1,8 @@
 // Copyright 2026 The gotrain Authors. SPDX-License-Identifier: Apache-2.0
 
-// Command compare measures gotrain next to its peers on one machine: training steps of ResNet-50, of Llamas and of vision transformers against PyTorch DDP, the first two also against a bare
-// program on the same kernel library ("the C reference"), all-reduces in shared memory and over TCP against gloo, Open MPI and bare programs, and
-// generation against memory bandwidth.
+// Command compare measures gotrain next to its peers on one machine: training steps of ResNet-50, of Llamas and of vision transformers against PyTorch DDP, the
+// first two also against a bare program on the same kernel library ("the C reference"), all-reduces in shared memory and over TCP against gloo, Open MPI and
+// bare programs, and generation against memory bandwidth.
 //
 //	go run ./bench/compare                                # ResNet-50 and all-reduces, three rounds
 //	go run ./bench/compare -what step -dtype bf16 -ranks 2x1 -rounds 5
