@@ -15,6 +15,17 @@
 // Import each device package you need, npu/cpu or npu/ref, for its side effect. With several ranks, each process makes a communicator (ddp/comm/shm)
 // and passes it to WithComm; the rest stays the same. Config documents every setting and its default.
 //
+// # Metrics
+//
+// [Outputs].Metrics are means over the items, Sums are totals; both may be tensors. Derived are functions of them, computed on the host:
+//
+//	Sums:    map[string]*graph.Node{"confusion": b.ConfusionMatrix(logits, in["label"])},
+//	Derived: map[string]func(train.Values) train.Tensor{"right": func(v train.Values) train.Tensor {
+//		return train.Scalar(v["confusion"].At(0, 0) + v["confusion"].At(1, 1))
+//	}},
+//
+// [StepView].Metric, [Result].Values and [Trainer].Values have them all; [Result].Eval and [Monitor] those that are numbers.
+//
 // # Groups of parameters
 //
 //	train.WithGroups(
@@ -41,8 +52,8 @@
 //   - If one rank fails, for any reason, the others end too, with an error. Non-finite weights are never saved.
 //
 // # Reading the code
-// loop.go is the loop. step.go is one step, in three parts: microbatch.go, vote.go, update.go. evaluate.go is one evaluation, stop.go handles stop
-// requests. save.go writes the state; initialise.go and resume.go load it; statistics.go handles the statistics that differ between ranks. trainer.go
-// opens everything, with the help of engine.go (buckets, and what ranks must agree on) and bind.go (memory). summary.go plans a run without running
-// it.
+// loop.go is the loop. step.go is one step, in three parts: microbatch.go, vote.go, update.go. evaluate.go is one evaluation; metric.go and results.go are
+// what both report. stop.go handles stop requests. save.go writes the state; initialise.go and resume.go load it; statistics.go handles the statistics that
+// differ between ranks. trainer.go opens everything, with the help of engine.go (buckets, and what ranks must agree on) and bind.go (memory). summary.go
+// plans a run without running it.
 package train

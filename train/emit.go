@@ -75,6 +75,31 @@ func (t *Trainer) emitStart() {
 		Facts:    append(facts, t.flops.Facts(t.peak)...),
 	})
 	t.warnSlow()
+	t.warnLarge()
+}
+
+// Of a tensor of more numbers the log has the name and the shape.
+const (
+	loggedOfSteps = 1 << 10 // some kilobytes a step
+	loggedOfEvals = 1 << 16
+)
+
+// warnLarge names the tensors whose values the log leaves out.
+func (t *Trainer) warnLarge() {
+	if t.comm.Rank() != 0 {
+		return
+	}
+	tell := func(p *pass, of string, most int) {
+		if p == nil {
+			return
+		}
+		if names := p.missing(most); len(names) > 0 {
+			t.emit(telemetry.Warning{Text: fmt.Sprintf("the log of %s leaves out the values of %s; it has those of tensors of up to %s numbers; "+
+				"train.Result and OnStep have them", of, strings.Join(names, ", "), amount.Count(most))})
+		}
+	}
+	tell(t.train, "steps", loggedOfSteps)
+	tell(t.eval, "evaluations", loggedOfEvals)
 }
 
 // widened says that kernels compute in another dtype than that of the activations, if they do.
@@ -108,16 +133,6 @@ func (t *Trainer) epoch() telemetry.Value {
 	return telemetry.Known(float64(t.at.Epoch) + float64(t.at.Consumed)/float64(max(1, t.cfg.Data.Len())))
 }
 
-func metrics(names []string, v []float64) []telemetry.Metric {
-	var out []telemetry.Metric
-	for i, n := range names {
-		if i < len(v) {
-			out = append(out, telemetry.Metric{Name: n, Value: telemetry.Known(v[i])})
-		}
-	}
-	return out
-}
-
 func (t *Trainer) emitStep(r report) {
 	rate := r.count / r.total.Seconds()
 	t.window.Add(rate)
@@ -128,8 +143,9 @@ func (t *Trainer) emitStep(r report) {
 		Throughput: telemetry.Known(rate), Unit: t.train.net.items.rate(), Took: telemetry.Seconds(r.total), Compute: telemetry.Seconds(r.compute),
 		Comm: telemetry.Seconds(r.comm.Transfer), Wait: telemetry.Seconds(r.exposed), Data: telemetry.Seconds(r.data),
 		Util: telemetry.Known(min(1, r.busy.Seconds()/r.total.Seconds())), MFU: t.mfu(own), Memory: now,
-		Metrics: append(metrics(t.train.net.metrics, r.metrics), t.codedMetrics(r.comm.Coded)...),
 	}
+	e.Metrics, e.Tensors = t.train.logged(loggedOfSteps)
+	e.Metrics = append(e.Metrics, t.codedMetrics(r.comm.Coded)...)
 	t.warnResidual(r.comm.Coded)
 	t.gauge(&e)
 	if !math.IsNaN(r.norm) {
@@ -169,9 +185,8 @@ func (t *Trainer) emitEval(v map[string]float64, best bool, took time.Duration) 
 	if p, ok := v[perplexity]; ok {
 		e.Metrics = append(e.Metrics, telemetry.Metric{Name: perplexity, Value: telemetry.Known(p)})
 	}
-	for _, n := range t.eval.net.metrics {
-		e.Metrics = append(e.Metrics, telemetry.Metric{Name: n, Value: telemetry.Known(v[n])})
-	}
+	m, tensors := t.eval.logged(loggedOfEvals)
+	e.Metrics, e.Tensors = append(e.Metrics, m...), tensors
 	t.emit(e)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"slices"
 	"time"
 
@@ -70,7 +69,8 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 			err = t.computeAgain(ctx)
 		}
 	}()
-	mine := held{sums: sums{metrics: make([]float64, len(t.eval.net.sums()))}} // also on a rank that gets no samples
+	mine := held{sums: &t.eval.mine}
+	mine.reset()
 	for {
 		b, failed := t.held.Next(waiting)
 		if errors.Is(failed, io.EOF) {
@@ -103,7 +103,7 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 			return nil, false, err
 		}
 	}
-	t.lastEv, t.evaluated, t.owed = out, t.step, false
+	t.lastEv, t.lastAll, t.evaluated, t.owed = out, t.eval.values, t.step, false
 	best := !t.evaluating && t.judge(out) && t.cfg.Monitor.acts()
 	t.emitEval(out, best, time.Since(begin))
 	return out, false, nil
@@ -111,7 +111,7 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 
 // held is the result of this rank's share of the held-out samples.
 type held struct {
-	sums
+	*sums
 	bad []int // samples of the first batch whose loss or metrics are not finite
 }
 
@@ -137,14 +137,14 @@ func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float6
 	if v.Count == 0 {
 		return nil, &evalError{fmt.Errorf("%s: no item of %s counts", place, t.cfg.Eval.Name())}
 	}
-	out := map[string]float64{"loss": v.LossSum / t.eval.net.divisor(v), "items": v.Count}
-	if t.eval.net.items.Likelihood {
-		out[perplexity] = math.Exp(out["loss"])
+	err = t.eval.report(v.LossSum/t.eval.net.divisor(v), v.Count, v.Sums)
+	if err == nil {
+		err = t.canJudge(t.eval.values)
 	}
-	for i, name := range t.eval.net.metrics {
-		out[name] = v.Sums[i] / v.Count
+	if err != nil { // the same on all ranks
+		return nil, &evalError{fmt.Errorf("%s: %w", place, err)}
 	}
-	return out, nil
+	return t.eval.numbers(), nil
 }
 
 // failTogether ends an evaluation on all ranks with the error of the first rank that failed.
@@ -191,7 +191,7 @@ func (t *Trainer) evalBatch(ctx context.Context, b *data.Batch, to *held) error 
 	if err := t.stream.Sync(ctx); err != nil { // host waits for device: sums of the batch
 		return err
 	}
-	p.add(&to.sums, 0, b.Valid)
+	p.add(to.sums, 0, b.Valid)
 	if t.each != nil {
 		t.each.add(b)
 	}
@@ -207,7 +207,7 @@ func (t *Trainer) note(ctx context.Context) {
 		return
 	}
 	defer t.onDisk("adding the evaluation to its checkpoint")()
-	if err := t.saver.Evaluated(ctx, t.savedName, t.lastEv); err != nil {
+	if err := t.saver.Evaluated(ctx, t.savedName, t.lastEv, t.eval.keep()); err != nil {
 		slog.Warn("the evaluation could not be added to the checkpoint; a run that resumes from there repeats it", "reason", err)
 	}
 }

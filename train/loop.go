@@ -19,7 +19,7 @@ func (t *Trainer) Run(ctx context.Context) (res Result, err error) {
 	if err := t.use(); err != nil {
 		return res, err
 	}
-	defer func() { res.Early, res.Best, err = t.early, t.best, t.finish(err) }()
+	defer func() { res.Early, res.Best, res.Values, err = t.early, t.best, t.Values(), t.finish(err) }()
 	t.writes = true
 	if res.Stopped, err = t.begin(ctx); err != nil {
 		return res, err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/gotrain/gotrain/ddp"
@@ -19,8 +18,8 @@ type Model func(b *graph.Builder, in Inputs) Outputs
 // Inputs are the fields of a batch by the name that the data source gave them, the batch dimension first.
 type Inputs map[string]*graph.Node
 
-// Outputs are what a model computes from one micro-batch. All are scalars, and all are sums over its items, because the trainer divides once, by the
-// count over all micro-batches and ranks: neither padding nor a short batch then biases the mean.
+// Outputs are what a model computes from one micro-batch. All are sums over its items, because the trainer divides once, by the count over all micro-batches
+// and ranks: neither padding nor a short batch then biases the mean. Loss, Count and Weight are scalars, metrics may be tensors.
 type Outputs struct {
 	Loss  *graph.Node
 	Count *graph.Node // items that the loss sums over; nil means the rows of the batch
@@ -28,8 +27,13 @@ type Outputs struct {
 	Weight *graph.Node
 	// Items describes what Count counts. The zero value means samples, one per row.
 	Items Items
-	// Metrics are reported divided by the count. An example is "top1": the number of rows whose label is the most likely class.
+	// Metrics are reported divided by the count: means over the items. An example is "top1": the number of rows whose label is the most likely class.
 	Metrics map[string]*graph.Node
+	// Sums are reported as they were added up: totals, such as Builder.ConfusionMatrix, or the samples of each class.
+	Sums map[string]*graph.Node
+	// Derived are computed on the host from the other results, once they are added up: the accuracy of each class from a confusion matrix. The functions are
+	// pure; they get the same Values on all ranks, and at the start zeros, which shows the shape of what they return.
+	Derived map[string]func(Values) Tensor
 	// Logits [N K] are the outputs by row, of a classifier before the softmax; nil: the model has none. Training does not use them: package train/predict and
 	// EvaluateSamples do.
 	Logits *graph.Node
@@ -56,14 +60,14 @@ const (
 	lossOut   = "loss"
 	countOut  = "count"
 	weightOut = "weight"
+	itemsOut  = "items" // not of a program: the count, in results
 )
-
-func metricNames(o Outputs) []string { return slices.Sorted(maps.Keys(o.Metrics)) }
 
 // network is a model built for a batch size: its graph and the names of its outputs.
 type network struct {
 	b       *graph.Builder
-	metrics []string
+	metrics []metric // by name
+	derived []rule
 	// The model counts its own items, and divides the loss by something else.
 	counted, weighted bool
 	items             Items
@@ -71,11 +75,14 @@ type network struct {
 }
 
 // sums are the names of the outputs that are added up besides loss and count: the metrics, and the weight behind them.
-func (n *network) sums() []string {
-	if n.weighted {
-		return append(slices.Clone(n.metrics), weightOut)
+func (n *network) sums() (names []string) {
+	for _, m := range n.metrics {
+		names = append(names, m.name)
 	}
-	return n.metrics
+	if n.weighted {
+		names = append(names, weightOut)
+	}
+	return names
 }
 
 // divisor is what the sum of a verdict's losses is divided by.
@@ -107,7 +114,7 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	if out.Loss == nil {
 		return nil, fmt.Errorf("train: the model returned no loss\nhint: set Outputs.Loss to a scalar, the sum over the items of the batch")
 	}
-	n := &network{b: b, metrics: metricNames(out), counted: out.Count != nil, weighted: out.Weight != nil, items: out.Items, logits: out.Logits}
+	n := &network{b: b, counted: out.Count != nil, weighted: out.Weight != nil, items: out.Items, logits: out.Logits}
 	b.Loss(out.Loss) // also the output "loss"
 	if n.counted {
 		b.Output(countOut, out.Count)
@@ -115,11 +122,8 @@ func build(m Model, fields []data.Field, batch int, training bool, opts []graph.
 	if n.weighted {
 		b.Output(weightOut, out.Weight)
 	}
-	for _, name := range n.metrics {
-		if name == lossOut || name == countOut || name == weightOut || name == logitsOut {
-			return nil, fmt.Errorf("train: the metric name %q is reserved", name)
-		}
-		b.Output(name, out.Metrics[name])
+	if err := n.addMetrics(out); err != nil {
+		return nil, err
 	}
 	if training {
 		return n, b.Grad()

@@ -91,9 +91,24 @@ func (t *Trainer) checkMetric() error {
 	if t.eval.net.items.Likelihood {
 		have = append(have, perplexity)
 	}
-	have = append(have, t.eval.net.metrics...)
-	if name := t.cfg.Monitor.metric(); !slices.Contains(have, name) {
+	have = append(have, t.eval.scalars...)
+	name := t.cfg.Monitor.metric()
+	if slices.Contains(t.eval.tensors, name) {
+		return launch.WithCode(launch.ExitRecipe, fmt.Errorf("train: the result %q of the evaluation has the shape %v; only a number can be monitored\n"+
+			"hint: derive a number from it with Outputs.Derived; there are %s", name, t.eval.shape(name), strings.Join(have, ", ")))
+	}
+	if !slices.Contains(have, name) {
 		return launch.WithCode(launch.ExitRecipe, fmt.Errorf("train: the evaluation has no result %q to monitor\nhint: it has %s", name, strings.Join(have, ", ")))
+	}
+	return nil
+}
+
+// canJudge reports a result that cannot be compared. Losses and metrics are finite by now; a derived number need not be.
+func (t *Trainer) canJudge(all Values) error {
+	name := t.cfg.Monitor.metric()
+	if v := all[name]; !t.evaluating && len(v.Values) == 1 && !finite(v.Item()) {
+		return launch.WithCode(launch.ExitNumerics, fmt.Errorf("the monitored result %q is %g\n"+
+			"hint: let its function in Outputs.Derived return a number, such as 0, for classes without samples", name, v.Item()))
 	}
 	return nil
 }
@@ -228,6 +243,14 @@ func (t *Trainer) resultsHere() map[string]float64 {
 		return nil
 	}
 	return t.lastEv
+}
+
+// arraysHere are those that are more than a number.
+func (t *Trainer) arraysHere() map[string]checkpoint.Array {
+	if t.eval == nil || t.evaluated != t.step {
+		return nil
+	}
+	return t.eval.keep()
 }
 
 // judgeAgain takes the evaluation of the checkpoint that the run resumes from into account: it follows the checkpoint, which does not know what came of it.

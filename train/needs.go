@@ -83,6 +83,9 @@ func (t *Trainer) needs(buckets int64, perHost int, codec compress.Cost) []Memor
 		{What: "batches", Bytes: batch * (ring + 1)},
 		{What: "program and libraries", Bytes: program},
 	}
+	if n := t.ofMetrics(); n > 0 {
+		items = append(items, MemoryItem{What: "metrics", Bytes: n})
+	}
 	if t.cfg.Optim.EMA.On() {
 		items = append(items, MemoryItem{What: "average of the weights", Bytes: buckets + states})
 	}
@@ -96,6 +99,20 @@ func (t *Trainer) needs(buckets int64, perHost int, codec compress.Cost) []Memor
 		items = append(items, MemoryItem{What: "residuals of compression", Bytes: codec.Residuals})
 	}
 	return items
+}
+
+// ofMetrics is what tensors among the metrics need on the host, 0 if there are none: a copy of each micro-batch, and three sums in float64.
+func (t *Trainer) ofMetrics() (n int64) {
+	for _, p := range []*pass{t.train, t.eval} {
+		copies := t.cfg.Accumulate
+		if p == t.eval {
+			copies = 1
+		}
+		if p != nil && len(p.tensors) > 0 {
+			n += int64(p.net.width()) * int64(4*copies+3*8)
+		}
+	}
+	return n
 }
 
 // evalScratch is what evaluation needs of the memory that it shares with training.

@@ -3,7 +3,9 @@ package train
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // StepView is what Config.OnStep sees of the run after a step. It is valid until OnStep returns, on the goroutine that called it.
@@ -11,11 +13,21 @@ type StepView struct {
 	Step, Total int     // steps done, and those of the whole run
 	Loss        float64 // mean over the items of all ranks
 	LR          float64
-	GradNorm    float64 // before clipping; NaN: not measured
-	Skipped     bool    // gradients were not finite: nothing was updated
-	Metrics     map[string]float64
+	GradNorm    float64            // before clipping; NaN: not measured
+	Skipped     bool               // gradients were not finite: nothing was updated
+	Metrics     map[string]float64 // results that are numbers, except the loss
 
 	t *Trainer
+}
+
+// Metric is a result of the step by name, over all ranks: "loss", "items", one of Outputs.Metrics (a mean), Sums (a total) or Derived. Its values are valid
+// until OnStep returns.
+func (v *StepView) Metric(name string) (Tensor, error) {
+	all := v.t.train.values
+	if x, ok := all[name]; ok {
+		return x, nil
+	}
+	return Tensor{}, fmt.Errorf("train: step %d: there is no metric %q\nhint: there are %s", v.Step, name, strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
 // Names lists the parameters and running statistics that Weights can read.
@@ -62,8 +74,8 @@ func (t *Trainer) observe(ctx context.Context, r *report) error {
 		return nil
 	}
 	v := &StepView{Step: t.step, Total: t.total, Loss: r.loss, LR: r.lr, GradNorm: r.norm, Skipped: r.skipped, Metrics: map[string]float64{}, t: t}
-	for i, name := range t.train.net.metrics {
-		v.Metrics[name] = r.metrics[i]
+	for _, name := range t.train.scalars {
+		v.Metrics[name] = t.train.values[name].Item()
 	}
 	if err := t.cfg.OnStep(ctx, v); err != nil {
 		return fmt.Errorf("train: rank %d step %d: OnStep: %w", t.comm.Rank(), t.step, err)

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -21,29 +20,42 @@ type pass struct {
 	scale  npu.Ptr         // the loss scale, nil if unused
 	seed   npu.Ptr         // the dropout seed, nil if unused
 	out    []outPtr        // loss, count (if counted), metrics, weight (if weighted)
-	host   []byte          // room for one copy of the outputs per micro-batch, 8 bytes each; page-locked
+	host   []byte          // room for one copy of the outputs per micro-batch; page-locked
+	stride int             // bytes of one copy
+	mine   sums            // of this rank
 	bounds [][]graph.Bound // by field: its allowed values
 	ready  npu.Event       // outputs have reached the host
+	*results
 }
 
+// outPtr is an output, f32, and where its copy is on the host.
 type outPtr struct {
-	at npu.Ptr
-	t  npu.DType
+	at    npu.Ptr
+	place int // bytes from the start of the micro-batch, a multiple of 8
+	bytes int
 }
 
 // sums are the outputs of one or more micro-batches, in float64.
 type sums struct {
 	loss, count float64
-	metrics     []float64 // by network.sums
+	metrics     []float64 // by network.sums, tensors in row-major order
+}
+
+// reset starts from zero.
+func (s *sums) reset() {
+	s.loss, s.count = 0, 0
+	clear(s.metrics)
 }
 
 // finite reports whether every sum is finite.
 func (s *sums) finite() bool {
-	return !slices.ContainsFunc(append([]float64{s.loss, s.count}, s.metrics...), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
+	return finite(s.loss) && finite(s.count) && !slices.ContainsFunc(s.metrics, func(v float64) bool { return !finite(v) })
 }
 
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
 func newPass(net *network, prog *graph.Program, rows int) *pass {
-	return &pass{net: net, prog: prog, rows: rows}
+	return &pass{net: net, prog: prog, rows: rows, mine: sums{metrics: make([]float64, net.width())}, results: newResults(net)}
 }
 
 // wire looks up the memory of inputs and outputs, once the program is bound.
@@ -64,14 +76,16 @@ func (p *pass) wire(dev npu.Device, locked *pinned, fields []data.Field, micro i
 	if p.net.counted {
 		names = append(names, countOut)
 	}
-	for _, n := range append(names, p.net.sums()...) {
+	scalars := len(names)
+	for i, n := range append(names, p.net.sums()...) {
 		at, d, ok := p.prog.Output(n)
-		if !ok || len(d.Shape) != 0 || d.DType != npu.F32 {
+		if scalar := i < scalars || n == weightOut; !ok || scalar && len(d.Shape) != 0 || d.DType != npu.F32 || d.Layout != npu.Plain {
 			return fmt.Errorf("train: output %q is %v, want a f32 scalar\nhint: reduce it with Builder.Sum", n, d)
 		}
-		p.out = append(p.out, outPtr{at, d.DType})
+		p.out = append(p.out, outPtr{at, p.stride, int(d.PlainBytes())})
+		p.stride += (int(d.PlainBytes()) + 7) &^ 7
 	}
-	if p.host, err = locked.alloc(int64(micro * len(p.out) * 8)); err != nil {
+	if p.host, err = locked.alloc(int64(micro * p.stride)); err != nil {
 		return err
 	}
 	p.ready, err = dev.NewEvent()
@@ -94,19 +108,21 @@ func (p *pass) copyIn(s npu.Stream, b *data.Batch) error {
 // copyOut enqueues the outputs of micro-batch m to the host.
 func (p *pass) copyOut(s npu.Stream, m int) error {
 	for i, o := range p.out {
-		at := (m*len(p.out) + i) * 8
-		if err := s.CopyOut(p.host[at:at+o.t.Size()], o.at); err != nil {
+		if err := s.CopyOut(p.copied(m, i), o.at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// value is output i of micro-batch m; output 0 is the loss.
-func (p *pass) value(m, i int) float64 {
-	at := (m*len(p.out) + i) * 8
-	return float64(math.Float32frombits(binary.NativeEndian.Uint32(p.host[at:])))
+// copied is output i of micro-batch m on the host.
+func (p *pass) copied(m, i int) []byte {
+	o := p.out[i]
+	return p.host[m*p.stride+o.place:][:o.bytes]
 }
+
+// value is a scalar among the outputs; output 0 is the loss.
+func (p *pass) value(m, i int) float64 { return float64(data.F32(p.copied(m, i))[0]) }
 
 // add adds the outputs of micro-batch m, of which valid rows count.
 func (p *pass) add(to *sums, m, valid int) {
@@ -118,11 +134,12 @@ func (p *pass) add(to *sums, m, valid int) {
 	} else {
 		to.count += float64(valid)
 	}
-	if to.metrics == nil {
-		to.metrics = make([]float64, len(p.net.sums()))
-	}
-	for i := range to.metrics {
-		to.metrics[i] += p.value(m, next+i)
+	at := 0
+	for i := next; i < len(p.out); i++ {
+		for _, v := range data.F32(p.copied(m, i)) {
+			to.metrics[at] += float64(v)
+			at++
+		}
 	}
 }
 

@@ -152,8 +152,11 @@ func (t *Trainer) restore(ctx context.Context, ck *checkpoint.Checkpoint, from o
 	}
 	t.opt.SetCount(st.OptimizerSteps)
 	t.best = st.Best
-	if st.Metrics != nil {
+	if st.Metrics != nil && (t.eval == nil || t.eval.recall(st.Metrics, st.Arrays)) {
 		t.lastEv, t.evaluated = st.Metrics, t.step
+		if t.eval != nil {
+			t.lastAll = t.eval.values
+		}
 		t.judgeAgain()
 	}
 	// The evaluation follows the checkpoint: a run that ended in between still has to do it.

@@ -123,7 +123,7 @@ func (t *Trainer) content(ctx context.Context, sets []modelSet, owed *residuals)
 		Network: t.cfg.describe(),
 		Version: Version(), Step: int64(t.step), Epoch: int64(t.at.Epoch), Samples: t.samples, OptimizerSteps: t.opt.Count(), Scaler: t.scaler.State(),
 		Sampler: place, World: t.comm.Size(), MicroBatch: t.cfg.Batch, Accumulation: t.cfg.Accumulate, Recipe: t.cfg.RecipeText,
-		EvaluationDue: t.owed, Metrics: t.resultsHere(), Best: t.best,
+		EvaluationDue: t.owed, Metrics: t.resultsHere(), Arrays: t.arraysHere(), Best: t.best,
 		Buckets:      t.auto.kept(),
 		Kernels:      t.conv.kept(),
 		ResidualsBy:  t.residualsBy(),

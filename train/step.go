@@ -14,7 +14,6 @@ import (
 // report describes one step.
 type report struct {
 	loss, count float64 // over all ranks
-	metrics     []float64
 	lr, norm    float64 // norm NaN: not measured
 	scale       float64 // of the loss
 	skipped     bool

@@ -90,6 +90,7 @@ type Trainer struct {
 	valid   []int
 
 	lastEv    map[string]float64 // last evaluation
+	lastAll   Values             // with what is more than a number
 	evaluated int                // the step of that evaluation
 	each      *sampler           // collects every sample of an evaluation; nil: sums are enough
 	owed      bool               // the evaluation after the last step is due but not done
@@ -114,7 +115,8 @@ type Trainer struct {
 type Result struct {
 	Steps   int                // steps done, including those before a resume
 	Loss    float64            // mean loss of the last step; 0 if no step was left to do
-	Eval    map[string]float64 // last evaluation: "loss" and the metrics, and "items", the number evaluated
+	Eval    map[string]float64 // last evaluation: "loss" and the metrics that are numbers, and "items", the number evaluated
+	Values  Values             // last evaluation, with the metrics that are more than a number
 	Stopped bool               // ended early on request; the state is saved if there is a directory for it
 	Early   string             // why Monitor.Patience has ended the run before its last step; "": it did not
 	Best    *checkpoint.Best   // the best evaluation; nil: there was none

@@ -21,10 +21,11 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 	if err := t.train.ready.Sync(ctx); err != nil { // host waits for device: the forward pass of the last micro-batch
 		return ddp.Verdict{}, t.where(err)
 	}
-	mine := sums{metrics: make([]float64, len(t.train.net.sums()))}
+	mine := &t.train.mine
+	mine.reset()
 	abandon := t.commit() // until the verdict says whether this step waits for the second agreement
 	for m := 0; m < t.cfg.Accumulate && !abandon; m++ {
-		t.train.add(&mine, m, t.valid[m])
+		t.train.add(mine, m, t.valid[m])
 	}
 	stop := t.stop.Load()
 	v, err := t.eng.Vote(ctx, ddp.Vote{
@@ -40,15 +41,14 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 		return v, nil
 	}
 	r.loss, r.count, r.stop = v.LossSum/t.train.net.divisor(v), v.Count, len(v.Stop) > 0
-	r.metrics = append(r.metrics, v.Sums[:min(len(v.Sums), len(t.train.net.metrics))]...)
-	for i := range r.metrics {
-		r.metrics[i] /= v.Count
-	}
 	if len(v.NonFinite) > 0 && !t.cfg.scales() { // otherwise the step is skipped, up to a limit
 		return v, t.nonFinite(ctx, v, "")
 	}
 	if v.Count == 0 {
 		return v, fmt.Errorf("train: step %d: no item counts on any rank\nhint: check whether the labels or targets of all samples are marked as ignored", t.step)
+	}
+	if err := t.train.report(r.loss, v.Count, v.Sums); err != nil {
+		return v, t.where(err)
 	}
 	return v, nil
 }

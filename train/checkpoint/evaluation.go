@@ -17,15 +17,16 @@ type evaluation struct {
 	Format  int                `json:"format"`
 	Of      string             `json:"of"`
 	Metrics map[string]float64 `json:"metrics"` // finite ones only
+	Arrays  map[string]Array   `json:"arrays,omitempty"`
 }
 
-// Evaluated adds the metrics of an evaluation to a saved checkpoint. Load returns them as State.Metrics.
-func (s *Store) Evaluated(ctx context.Context, name string, metrics map[string]float64) error {
+// Evaluated adds the results of an evaluation to a saved checkpoint. Load returns them as State.Metrics and State.Arrays.
+func (s *Store) Evaluated(ctx context.Context, name string, metrics map[string]float64, arrays map[string]Array) error {
 	m, err := s.manifest(name)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %s: %w", filepath.Join(s.root, name), err)
 	}
-	raw, err := json.MarshalIndent(evaluation{Format, m.Self, finite(metrics)}, "", "  ")
+	raw, err := json.MarshalIndent(evaluation{Format, m.Self, finite(metrics), arrays}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -46,14 +47,14 @@ func (s *Store) Evaluated(ctx context.Context, name string, metrics map[string]f
 
 // evaluated reads what Evaluated wrote; nil if nothing valid for this checkpoint exists. A file that is missing, torn, foreign or unreadable costs a
 // second evaluation, never the checkpoint.
-func (s *Store) evaluated(name string, m Manifest) map[string]float64 {
+func (s *Store) evaluated(name string, m Manifest) (metrics map[string]float64, arrays map[string]Array) {
 	raw, err := s.readSmall(filepath.Join(s.root, name, EvaluationFile))
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	var e evaluation
 	if json.Unmarshal(raw, &e) != nil || checkFormat(EvaluationFile, e.Format) != nil || e.Of != m.Self {
-		return nil
+		return nil, nil
 	}
-	return e.Metrics
+	return e.Metrics, e.Arrays
 }

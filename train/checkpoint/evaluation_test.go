@@ -30,9 +30,10 @@ func TestEvaluationIsAddedAfterTheCommit(t *testing.T) {
 		t.Errorf("before the evaluation: due %v, metrics %v", st.EvaluationDue, st.Metrics)
 	}
 	third := 1.0 / 3
-	must(t, s.Evaluated(ctx, saved.Name, map[string]float64{"loss": third, "perplexity": math.Inf(1)}))
-	if st := load(); len(st.Metrics) != 1 || st.Metrics["loss"] != third {
-		t.Errorf("metrics are %v", st.Metrics)
+	must(t, s.Evaluated(ctx, saved.Name, map[string]float64{"loss": third, "perplexity": math.Inf(1)},
+		map[string]checkpoint.Array{"confusion": {Shape: []int{2}, Values: []byte("0123456789abcdef")}}))
+	if st := load(); len(st.Metrics) != 1 || st.Metrics["loss"] != third || string(st.Arrays["confusion"].Values) != "0123456789abcdef" {
+		t.Errorf("metrics are %v and %v", st.Metrics, st.Arrays)
 	}
 
 	path := filepath.Join(saved.Path, checkpoint.EvaluationFile)
@@ -52,7 +53,7 @@ func TestEvaluationIsAddedAfterTheCommit(t *testing.T) {
 			t.Errorf("%s: metrics are %v", name, st.Metrics)
 		}
 	}
-	if err := s.Evaluated(ctx, "step-00000099", nil); err == nil || !strings.Contains(err.Error(), "step-00000099") {
+	if err := s.Evaluated(ctx, "step-00000099", nil, nil); err == nil || !strings.Contains(err.Error(), "step-00000099") {
 		t.Errorf("a checkpoint that is not there: %v", err)
 	}
 }

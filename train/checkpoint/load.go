@@ -154,8 +154,8 @@ func (s *Store) load(ctx context.Context, name string, all bool) (*Checkpoint, e
 			return nil, fmt.Errorf("checkpoint: %s: %w", info.Path, err)
 		}
 	}
-	if metrics := s.evaluated(name, m); metrics != nil {
-		c.State.Metrics = metrics
+	if metrics, arrays := s.evaluated(name, m); metrics != nil {
+		c.State.Metrics, c.State.Arrays = metrics, arrays
 	}
 	return c, nil
 }

@@ -57,6 +57,8 @@ type State struct {
 	Recipe       string            `json:"recipe,omitempty"` // fully resolved
 	// Metrics are the finite results of an evaluation of these weights; Load prefers those in EvaluationFile.
 	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Arrays are its results that are more than a number.
+	Arrays map[string]Array `json:"arrays,omitempty"`
 	// EvaluationDue means that an evaluation of these weights was due when they were saved; it follows the save, so it may be missing.
 	EvaluationDue bool `json:"evaluation_due,omitempty"`
 
@@ -65,6 +67,12 @@ type State struct {
 
 	// Extra is for state of callers that this package does not know.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
+}
+
+// Array holds numbers in row-major order.
+type Array struct {
+	Shape  []int  `json:"shape"`
+	Values []byte `json:"float64"` // little-endian; JSON has them in base64, in one line
 }
 
 // Best is the best evaluation so far, and how long it has been the best.

@@ -17,6 +17,20 @@ func New(names []string) *Matrix {
 	return &Matrix{names: names, counts: make([]int, len(names)*len(names))}
 }
 
+// Of is a matrix of counts that were added up elsewhere, row by row, such as the values of a train.Tensor.
+func Of(names []string, counts []float64) (*Matrix, error) {
+	m := New(names)
+	if len(counts) != len(m.counts) {
+		return nil, fmt.Errorf("confusion: %d counts of %d classes, want %d", len(counts), len(names), len(m.counts))
+	}
+	for i, v := range counts {
+		if m.counts[i] = int(v); float64(m.counts[i]) != v || v < 0 {
+			return nil, fmt.Errorf("confusion: the count of %s as %s is %g", names[i/len(names)], names[i%len(names)], v)
+		}
+	}
+	return m, nil
+}
+
 // Add counts one sample. Labels outside the classes are an error.
 func (m *Matrix) Add(label, predicted int) error {
 	n := len(m.names)
@@ -98,6 +112,21 @@ func (m *Matrix) Classes() []Class {
 		out[i] = c
 	}
 	return out
+}
+
+// Macro are the means of recall, precision and F1 over the classes that occur among labels or predictions, each counted the same, as scikit-learn's
+// average="macro".
+func (m *Matrix) Macro() (recall, precision, f1 float64) {
+	n := 0
+	for _, c := range m.Classes() {
+		if c.Samples+c.Predicted > 0 {
+			recall, precision, f1, n = recall+c.Recall, precision+c.Precision, f1+c.F1, n+1
+		}
+	}
+	if n == 0 {
+		return 0, 0, 0
+	}
+	return recall / float64(n), precision / float64(n), f1 / float64(n)
 }
 
 // Pair is how often one class was taken for another.

@@ -55,6 +55,23 @@ func TestNumbersAreThoseOfScikitLearn(t *testing.T) {
 	if got := fmt.Sprint(m.Counts()); got != fmt.Sprint(f.Confusion) {
 		t.Errorf("the matrix is\n%v, scikit-learn's\n%v", got, f.Confusion)
 	}
+	counts, macro := []float64{}, [3]float64{}
+	for i, row := range m.Counts() {
+		for _, n := range row {
+			counts = append(counts, float64(n))
+		}
+		macro[0], macro[1], macro[2] = macro[0]+f.Recall[i]/7, macro[1]+f.Precision[i]/7, macro[2]+f.F1[i]/7 // all occur
+	}
+	of, err := Of(m.Names(), counts)
+	if err != nil || fmt.Sprint(of.Counts()) != fmt.Sprint(f.Confusion) {
+		t.Errorf("Of: %v, %v", of, err)
+	}
+	recall, precision, f1 := of.Macro()
+	for i, got := range []float64{recall, precision, f1} {
+		if math.Abs(got-macro[i]) > 1e-15 {
+			t.Errorf("macro average %d is %v, scikit-learn's %v", i, got, macro[i])
+		}
+	}
 	for i, c := range m.Classes() {
 		same(c.Name+": recall", c.Recall, f.Recall[i])
 		same(c.Name+": precision", c.Precision, f.Precision[i])
@@ -180,5 +197,24 @@ func TestPNG(t *testing.T) {
 	}
 	if err := New(nil).WritePNG(&bytes.Buffer{}); err == nil {
 		t.Error("draws nothing")
+	}
+}
+
+// Counts that are none are refused; a class that never occurs is not part of the averages.
+func TestCountsOfOthers(t *testing.T) {
+	for _, bad := range [][]float64{{1, 2, 3}, {1, 2, 3, 0.5}, {1, -2, 3, 4}, {1, 2, math.NaN(), 4}, {1, math.Inf(1), 3, 4}} {
+		if _, err := Of([]string{"a", "b"}, bad); err == nil {
+			t.Errorf("%v is a matrix", bad)
+		}
+	}
+	m, err := Of([]string{"a", "b", "c"}, []float64{3, 1, 0, 0, 4, 0, 0, 0, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recall, _, _ := m.Macro(); recall != (0.75+1)/2 {
+		t.Errorf("the mean recall is %v", recall)
+	}
+	if a, b, c := New([]string{"a"}).Macro(); a != 0 || b != 0 || c != 0 {
+		t.Error(a, b, c)
 	}
 }

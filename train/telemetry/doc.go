@@ -18,6 +18,8 @@
 // its zero value is "not known", printed as "-", null in JSON, omitted from TensorBoard. So a number that was not measured never shows as 0. Units
 // are seconds, bytes, items per second, and fractions of 1; the console prints fractions as percentages.
 //
+// A Metric is a number, a Tensor a metric of several: {"name", "shape", "values"} in JSON. Consoles and TensorBoard leave tensors out.
+//
 // # Console
 //
 // Each step is one line, familiar to users of the common launchers and easy for programs to split:

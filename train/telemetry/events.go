@@ -60,6 +60,7 @@ type Step struct {
 
 	// Metrics are further metrics of the model, such as top1.
 	Metrics []Metric `json:"metrics,omitempty"`
+	Tensors []Tensor `json:"tensors,omitempty"`
 }
 
 // Metric is a named number.
@@ -76,6 +77,7 @@ type Eval struct {
 	Epoch   Value     `json:"epoch"`
 	Loss    Value     `json:"loss"`
 	Metrics []Metric  `json:"metrics,omitempty"`
+	Tensors []Tensor  `json:"tensors,omitempty"`
 	Items   int64     `json:"items"`          // evaluated over all ranks, each once
 	Of      int64     `json:"of"`             // items in the data set; 0 if they are not its samples
 	Unit    string    `json:"unit"`           // unit of Items; "" means "samples"

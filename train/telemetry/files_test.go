@@ -265,3 +265,26 @@ func TestWindow(t *testing.T) {
 		t.Errorf("median of the last 64 is %v", got)
 	}
 }
+
+// A tensor survives JSON, with numbers that JSON lacks; one without values stays one without values.
+func TestTensorInJSON(t *testing.T) {
+	for _, c := range []struct {
+		is   Tensor
+		want string
+	}{
+		{Tensor{"confusion", []int{2, 2}, []float64{3, 0.5, math.NaN(), math.Inf(-1)}}, `{"name":"confusion","shape":[2,2],"values":[3,0.5,"NaN","-Inf"]}`},
+		{Tensor{"large", []int{1000, 1000}, nil}, `{"name":"large","shape":[1000,1000],"values":null}`},
+	} {
+		raw, err := json.Marshal(c.is)
+		if err != nil || string(raw) != c.want {
+			t.Errorf("%s, want %s (%v)", raw, c.want, err)
+		}
+		var back Tensor
+		if err := json.Unmarshal(raw, &back); err != nil || fmt.Sprint(back) != fmt.Sprint(c.is) || (back.Values == nil) != (c.is.Values == nil) {
+			t.Errorf("%v came back as %v (%v)", c.is, back, err)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"values":["x"]}`), new(Tensor)); err == nil {
+		t.Error("a value that is no number was read")
+	}
+}
