@@ -168,9 +168,13 @@ func (r *Recipe) read(text string) Errors {
 			key := name + "." + k
 			f := byKey()[key]
 			if f == nil {
+				f = r.moved(name, key)
+			}
+			if f == nil {
 				add(line, unknownKey(name, k))
 				continue
 			}
+			key = f.key()
 			if value == "auto" && f.auto != "" { // as if it were not there
 				continue
 			}

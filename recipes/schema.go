@@ -43,7 +43,7 @@ type Model struct {
 	ZeroInitResidual bool      `toml:"zero_init_residual" default:"true" doc:"Initialise the last norm of each block with weight 0, so that blocks start as the identity (arXiv 1706.02677)."`
 	NormEps          float64   `toml:"norm_eps" default:"1e-5" over:"0" max:"1" doc:"Added to the variance in batch norms."`
 	NormMomentum     float64   `toml:"norm_momentum" default:"0.1" over:"0" max:"1" doc:"Weight of the newest batch in the running statistics."`
-	DropPath         float64   `toml:"drop_path" default:"0" min:"0" max:"0.99" doc:"Stochastic depth (arXiv 1603.09382): probability with which the last block skips its convolutions in training, for each sample; it rises linearly from 0 in the first block, as in timm."`
+	DropPath         float64   `toml:"drop_path" default:"0" min:"0" max:"0.99" doc:"resnet, vit: stochastic depth (arXiv 1603.09382): probability that a sample skips the residual branches of the last block in training; it rises linearly from 0 in the first block, as in timm."`
 	LabelSmoothing   float64   `toml:"label_smoothing" default:"0" min:"0" max:"0.99" doc:"Fraction of the target spread evenly over all classes."`
 	Loss             string    `toml:"loss" default:"ce" oneof:"ce|bce" doc:"What training minimises: ce, cross-entropy of the classes; bce, binary cross-entropy of each class on its own (arXiv 2110.00476). Evaluation always reports cross-entropy without smoothing, so that losses can be compared."`
 	BCEThreshold     float64   `toml:"bce_threshold" default:"-1" min:"-1" max:"0.999" doc:"loss bce: targets become 1 where they are above this number and 0 elsewhere (timm's target_threshold), so that both classes of a mixed sample are present. Below 0: targets stay as they are."`

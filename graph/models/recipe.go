@@ -30,7 +30,7 @@ type Section struct {
 	Check func(keys any, of Values) []Problem
 	// Config is the configuration, for Open, of the network that the keys describe, with the number of classes of the data; nil: package recipes/assemble knows
 	// how to build the network.
-	Config func(keys any, classes int) (json.RawMessage, error)
+	Config func(keys any, of Values, classes int) (json.RawMessage, error)
 }
 
 // Values gives a section the values of a recipe's other keys.
@@ -46,7 +46,7 @@ type Problem struct{ Key, Msg, Hint string }
 type Keys[T any] struct {
 	Doc    string
 	Check  func(keys *T, of Values) []Problem
-	Config func(keys *T, classes int) (any, error) // of a type that is written as JSON
+	Config func(keys *T, of Values, classes int) (any, error) // of a type that is written as JSON
 }
 
 // Section makes the section.
@@ -56,8 +56,8 @@ func (k Keys[T]) Section() *Section {
 		s.Check = func(keys any, of Values) []Problem { return k.Check(keys.(*T), of) }
 	}
 	if k.Config != nil {
-		s.Config = func(keys any, classes int) (json.RawMessage, error) {
-			c, err := k.Config(keys.(*T), classes)
+		s.Config = func(keys any, of Values, classes int) (json.RawMessage, error) {
+			c, err := k.Config(keys.(*T), of, classes)
 			if err != nil {
 				return nil, err
 			}

@@ -50,7 +50,7 @@ func familyOf(r *recipes.Recipe) (family, error) {
 		return family{}, fmt.Errorf("recipes: model.name = %q is not implemented", name)
 	}
 	return classifier(func(r *recipes.Recipe, classes int) (json.RawMessage, error) {
-		return f.Recipe.Section.Config(r.Section(), classes)
+		return f.Recipe.Section.Config(r.Section(), r, classes)
 	}), nil
 }
 

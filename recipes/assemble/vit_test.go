@@ -19,7 +19,7 @@ func TestVisionTransformerStartsFromOthers(t *testing.T) {
 	run := func(dir string, set ...string) *safetensors.Set {
 		r, err := recipes.Open("vit-tiny", append([]string{"run.output_dir=" + dir, "run.epochs=0", "run.steps=1", "checkpoint.every_epochs=0", "eval.every_epochs=0",
 			"eval.enabled=false", "train.ranks=1", "train.batch_per_rank=2", "train.device=ref", "optim.lr=1e-12", "data.kind=synthetic", "data.augment=none",
-			"data.root=", "data.channels=1", "vit.depth=1", "vit.drop_path=0.1"}, set...)...)
+			"data.root=", "data.channels=1", "vit.depth=1", "model.drop_path=0.1"}, set...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 func init() {
 	models.Register("vit", models.Family{Open: models.OfImages("a ViT", Config.check, Build), Recognise: Recognise, Adapt: Adapt, Recipe: &models.Recipe{
-		Reads: models.Images, Layers: true, Keys: []string{"model.classes", "model.label_smoothing"}, Section: models.Keys[Keys]{
+		Reads: models.Images, Layers: true, Keys: []string{"model.classes", "model.label_smoothing", "model.drop_path"}, Section: models.Keys[Keys]{
 			Doc:   `The network when model.name = "vit" (arXiv 2010.11929): a named size, or explicit dimensions, which override it.`,
 			Check: (*Keys).check, Config: (*Keys).config,
 		}.Section(),
@@ -28,7 +28,6 @@ type Keys struct {
 	Pool       string  `toml:"pool" default:"token" oneof:"token|mean" doc:"What is classified. token: the class token. mean: the mean of the patches, with a norm of its own (timm's global_pool = avg)."`
 	NormEps    float64 `toml:"norm_eps" default:"1e-6" over:"0" max:"1" doc:"Added to the variance in layer norms."`
 	Dropout    float64 `toml:"dropout" default:"0" min:"0" max:"0.9" doc:"Probability of dropout after the positions and after each linear layer of a block but qkv."`
-	DropPath   float64 `toml:"drop_path" default:"0" min:"0" max:"0.9" doc:"Probability that a sample skips the branches of the last block, in training; it grows linearly from 0 in the first block (stochastic depth, arXiv 1603.09382)."`
 	InitStd    float64 `toml:"init_std" default:"0.02" over:"0" max:"1" doc:"Standard deviation of the normal distribution that initialises positions and the weights of linear layers."`
 }
 
@@ -73,10 +72,11 @@ func (k *Keys) sized() Config {
 }
 
 // config is the configuration, as checkpoints keep it.
-func (k *Keys) config(classes int) (any, error) {
+func (k *Keys) config(of models.Values, classes int) (any, error) {
 	c := k.sized()
 	c.Patch, c.MLP, c.Classes, c.NoQKV, c.NoToken, c.Mean = k.Patch, k.MLPRatio, classes, !k.QKVBias, !k.ClassToken, k.Pool == "mean"
-	c.Eps, c.Dropout, c.DropPath, c.InitStd = k.NormEps, k.Dropout, k.DropPath, k.InitStd
+	c.Eps, c.Dropout, c.InitStd = k.NormEps, k.Dropout, k.InitStd
+	c.DropPath, _ = of.Value("model.drop_path").(float64)
 	_, err := c.check()
 	return c, err
 }
