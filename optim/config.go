@@ -110,15 +110,23 @@ func (c Config) States() []string {
 	return r.states(&c)
 }
 
-// String describes the optimizer in one line; equal configurations print equally, so it serves in fingerprints.
-func (c Config) String() string {
+// RuleString describes the rule with its own settings: what String says, without averages and groups.
+func (c Config) RuleString() string {
 	r, err := c.rule()
 	if err != nil {
 		return fmt.Sprintf("unknown rule %q", c.Rule)
 	}
+	return c.Rule + " " + r.text(&c)
+}
+
+// String describes the optimizer in one line; equal configurations print equally, so it serves in fingerprints.
+func (c Config) String() string {
+	r, err := c.rule()
+	if err != nil {
+		return c.RuleString()
+	}
 	var b strings.Builder
-	b.WriteString(c.Rule + " " + r.text(&c))
-	b.WriteString(c.EMA.text())
+	b.WriteString(c.RuleString() + c.EMA.text())
 	for _, g := range c.Groups {
 		fmt.Fprintf(&b, " %s{lr×%g decay=%g", g.Name, g.LRMult, g.WeightDecay)
 		if g.NoAdapt && r.adapts != nil && !c.AlwaysAdapt {

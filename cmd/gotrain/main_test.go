@@ -231,6 +231,15 @@ func TestPlan(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	out, errs, code = cli(t, "plan", "deit-s", "--set", "train.device=ref", "--set", "train.ranks=2", "--set", "train.batch_per_rank=2")
+	if code != 0 {
+		t.Fatal(errs) // without ImageNet
+	}
+	for _, want := range []string{"22,050,664, 22,050,664 trained", "data.published_samples = 1,281,167", "optimizer     adamw betas=0.9,0.999", "drop path     0.1 in the last"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
 	out, errs, code = cli(t, "plan", "quickstart", "--set", "train.device=ref", "--json")
 	var s struct {
 		Steps  int `json:"steps"`

@@ -91,6 +91,9 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 	if augmented := assemble.Augmentation(r); augmented != "" {
 		fmt.Fprintf(w, "augmentation\t%s\n", augmented)
 	}
+	for _, row := range assemble.Learning(r) {
+		fmt.Fprintf(w, "%s\t%s\n", row.What, row.Text)
+	}
 	fmt.Fprintf(w, "parameters\t%s, %s trained; %s elements of running statistics\n", amount.Count(s.Params), amount.Count(s.Trained),
 		amount.Count(s.States))
 	fmt.Fprintf(w, "batch\t%s = %d a rank x %d accumulated x %d ranks\n", amount.Count(s.GlobalBatch), r.Train.Batch, r.Train.Accumulate, s.World)

@@ -43,7 +43,9 @@ func init() {
 				}
 				return nil
 			},
-			Config: func(k *perceptron, _ models.Values, classes int) (any, error) { return perceptronConfig{k.Hidden, classes, k.Drop}, nil },
+			Config: func(k *perceptron, _ models.Values, classes int) (any, error) {
+				return perceptronConfig{k.Hidden, classes, k.Drop}, nil
+			},
 		}.Section()},
 	})
 }

@@ -45,6 +45,11 @@ func TestPlanWithoutData(t *testing.T) {
 	if err != nil || assumed == nil || c.Data.Len() != 5000 {
 		t.Errorf("%+v, %v", assumed, err)
 	}
+	// So is a vision transformer: its recipe is for ImageNet, too.
+	if c, assumed, err = Plan(t.Context(), recipe(t, "deit-s", "train.ranks=8"), rank(8), false); err != nil || assumed == nil || !assumed.Epoch ||
+		c.Data.Len() != 1281167 {
+		t.Errorf("%+v, %v", assumed, err)
+	}
 	// A run in steps needs no number of samples.
 	for _, name := range []string{"llama2-7b", "llama3-8b", "llama2-70b"} {
 		if _, assumed, err := Plan(t.Context(), recipe(t, name), rank(8), false); err != nil || assumed == nil || assumed.Epoch {
