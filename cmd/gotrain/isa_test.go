@@ -4,6 +4,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gotrain/gotrain/npu"
@@ -33,4 +34,20 @@ func TestAnotherProcessor(t *testing.T) {
 	run("", "moved", "2")
 	run("avx2", "moved", "4")
 	near(t, "moved twice", lossesOf(t, run("", "moved", "6")), whole, 6, 1e-4)
+}
+
+// A misspelt limit of the instruction sets is an error with the same words, whoever reads it first: the pictures or the device.
+func TestUnknownISA(t *testing.T) {
+	t.Setenv("GOTRAIN_MAX_ISA", "avx3")
+	_, err := npu.Open("cpu", npu.Options{Threads: 1})
+	if err == nil {
+		t.Fatal("the cpu device takes it")
+	}
+	at := strings.Index(err.Error(), "unknown instruction set")
+	words, hint, _ := strings.Cut(err.Error()[max(0, at):], "\n")
+	for _, args := range [][]string{{"run", "quickstart", "--set", "train.device=ref", "--ranks", "1"}, {"data", "stats", "resnet50"}} {
+		if _, errs, code := cli(t, args...); code == 0 || at < 0 || !strings.Contains(errs, words) || !strings.Contains(errs, hint) {
+			t.Errorf("%v: code %d, %q, want %q", args, code, errs, err)
+		}
+	}
 }

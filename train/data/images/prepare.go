@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/gotrain/gotrain/train/data/images/augment"
 	"github.com/gotrain/gotrain/train/data/images/turbojpeg"
 )
 
@@ -93,7 +94,7 @@ type Preparer struct {
 
 // NewPreparer checks p.
 func NewPreparer(p Preparation) (*Preparer, error) {
-	if err := p.Check(); err != nil {
+	if err := errors.Join(p.Check(), augment.Pipeline{}.Check()); err != nil {
 		return nil, err
 	}
 	return &Preparer{p: p, t: p.transform(), planes: planes(p.norm(), p.Channels)}, nil

@@ -31,7 +31,7 @@ const native = true
 // level is that of kernels.h. The variable that limits the instruction sets of all kernels limits this one too.
 var level = sync.OnceValue(func() int {
 	limit := 2
-	switch os.Getenv("GOTRAIN_MAX_ISA") {
+	switch os.Getenv(envISA) {
 	case "base":
 		limit = 0
 	case "avx2":

@@ -20,9 +20,9 @@ type Pipeline struct {
 // Empty reports whether the pipeline changes nothing.
 func (p Pipeline) Empty() bool { return p.Policy == nil && p.Jitter == (Jitter{}) && p.Erase.Prob == 0 }
 
-// Check reports what is wrong with the parameters.
+// Check reports what is wrong with the parameters, or with the limit of instruction sets in the environment.
 func (p Pipeline) Check() error {
-	err := errors.Join(p.Jitter.Check(), p.Erase.Check())
+	err := errors.Join(p.Jitter.Check(), p.Erase.Check(), checkISA())
 	if p.Policy != nil {
 		err = errors.Join(p.Policy.Check(), err)
 	}
