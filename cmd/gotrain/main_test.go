@@ -235,7 +235,8 @@ func TestPlan(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs) // without ImageNet
 	}
-	for _, want := range []string{"22,050,664, 22,050,664 trained", "data.published_samples = 1,281,167", "optimizer     adamw betas=0.9,0.999", "drop path     0.1 in the last"} {
+	for _, want := range []string{"22,050,664, 22,050,664 trained", "data.published_samples = 1,281,167",
+		"optimizer     adamw betas=0.9,0.999", "drop path     0.1 in the last"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -125,13 +125,7 @@ func (a *app) printPlan(r *recipes.Recipe, s *planned) error {
 		fmt.Fprintln(w, "step\t- (the peak of the device is not known)")
 	}
 	if c := s.Recompute; c != nil {
-		part := 100 * float64(c.ExtraFLOP) / float64(s.ForwardFLOP+s.BackwardFLOP)
-		if c.On {
-			fmt.Fprintf(w, "recompute\tlayer: activations take %s; with none %s and %.0f %% less arithmetic\n", amount.Bytes(c.Again), amount.Bytes(c.Kept),
-				part)
-		} else {
-			fmt.Fprintf(w, "recompute\tnone: activations take %s; with layer %s and %.0f %% more arithmetic\n", amount.Bytes(c.Kept), amount.Bytes(c.Again), part)
-		}
+		fmt.Fprintf(w, "recompute\t%s\n", recomputed(c, s))
 	}
 	if s.Limit != nil {
 		fmt.Fprintf(w, "memory limit\t%s\n", memoryLimit(s))
@@ -239,6 +233,15 @@ func bar(x, top float64) string {
 		return ""
 	}
 	return strings.Repeat("▪", int(40*x/top+0.5))
+}
+
+// recomputed compares keeping activations with computing them again.
+func recomputed(c *train.Choice, s *planned) string {
+	part := 100 * float64(c.ExtraFLOP) / float64(s.ForwardFLOP+s.BackwardFLOP)
+	if c.On {
+		return fmt.Sprintf("layer: activations take %s; with none %s and %.0f %% less arithmetic", amount.Bytes(c.Again), amount.Bytes(c.Kept), part)
+	}
+	return fmt.Sprintf("none: activations take %s; with layer %s and %.0f %% more arithmetic", amount.Bytes(c.Kept), amount.Bytes(c.Again), part)
 }
 
 // memoryLimit says what train.memory_limit_mb leads to: what is recomputed, what that saves, what it costs.

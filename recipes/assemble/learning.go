@@ -26,8 +26,8 @@ func Learning(r *recipes.Recipe) []Setting {
 	add(o.EMADecay > 0 && o.EMAWarmup, "average", "of the weights, decay %g, less in the first steps; evaluation uses it", o.EMADecay)
 	add(o.EMADecay > 0 && !o.EMAWarmup, "average", "of the weights, decay %g; evaluation uses it", o.EMADecay)
 	f, _ := models.Find(r.Model.Name)
-	add(r.Model.DropPath > 0 && f.Recipe != nil && slices.Contains(f.Recipe.Keys, "model.drop_path"), "drop path", "%g in the last block, linearly less in those before it",
-		r.Model.DropPath)
+	add(r.Model.DropPath > 0 && f.Recipe != nil && slices.Contains(f.Recipe.Keys, "model.drop_path"),
+		"drop path", "%g in the last block, linearly less in those before it", r.Model.DropPath)
 	for _, g := range r.ParamGroups() {
 		match := strings.Join(strings.Fields(g.Match), " ")
 		add(g.Frozen, "frozen", "%s", match)
