@@ -68,20 +68,7 @@ func TestCompressedLoss(t *testing.T) {
 func TestStoppedAndResumedWithResiduals(t *testing.T) {
 	for _, ranks := range []int{2, 3} {
 		for _, stopAt := range []int{1, 5, 9} {
-			opts := func(dir string) func(int) []Option {
-				return func(int) []Option {
-					o := compressing(t, "int8", 6)
-					if dir != "" {
-						o = append(o, WithCheckpoints(dir, 4))
-					}
-					return o
-				}
-			}
-			want, dir := runRanks(t, ranks, opts("")), t.TempDir()
-			got := append(runRanksStop(t, ranks, opts(dir), stopAt), runRanks(t, ranks, opts(dir))...)
-			if !slices.Equal(got, want) {
-				t.Errorf("%d ranks, stopped after step %d:\n%v\nwant\n%v", ranks, stopAt, got, want)
-			}
+			resumesAlike(t, ranks, stopAt, func() []Option { return compressing(t, "int8", 6) })
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
@@ -72,6 +73,18 @@ func (s tinted) Load(ctx context.Context, r *data.Rand, i int, dst [][]byte) err
 func runRanks(t testing.TB, ranks int, opts func(rank int) []Option) []float64 {
 	t.Helper()
 	return runRanksStop(t, ranks, opts, 0)
+}
+
+// resumesAlike requires that a run with a checkpoint each 4 steps, stopped after step stopAt and resumed, has the losses of one that never stopped, bit by bit.
+// opts makes the options anew for each run.
+func resumesAlike(t *testing.T, ranks, stopAt int, opts func() []Option) {
+	t.Helper()
+	dir := t.TempDir()
+	saved := func(int) []Option { return append(opts(), WithCheckpoints(dir, 4)) }
+	want := runRanks(t, ranks, func(int) []Option { return opts() })
+	if got := append(runRanksStop(t, ranks, saved, stopAt), runRanks(t, ranks, saved)...); !slices.Equal(got, want) {
+		t.Errorf("%d ranks, stopped after step %d and resumed: %v, want %v", ranks, stopAt, got, want)
+	}
 }
 
 // runRanksStop is runRanks with a request to stop, on the last rank, after step stopAt.

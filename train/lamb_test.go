@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 
 	"github.com/gotrain/gotrain/optim"
@@ -35,12 +34,7 @@ func TestLAMBOverRanksAndBuckets(t *testing.T) {
 	}
 	for _, device := range []string{"ref", "cpu"} {
 		t.Run(fmt.Sprint("resumed on ", device), func(t *testing.T) {
-			dir, on := t.TempDir(), WithDevice(device, 1)
-			whole := runRanks(t, 2, opts(2, 2, 0.002, on))
-			got := append(runRanksStop(t, 2, opts(2, 2, 0.002, on, WithCheckpoints(dir, 4)), 5), runRanks(t, 2, opts(2, 2, 0.002, on, WithCheckpoints(dir, 4)))...)
-			if !slices.Equal(got, whole) {
-				t.Errorf("%v, without a stop %v", got, whole)
-			}
+			resumesAlike(t, 2, 5, func() []Option { return opts(2, 2, 0.002, WithDevice(device, 1))(0) })
 		})
 	}
 }

@@ -7,5 +7,5 @@
 // [Models] are small models, at least one for each kind with a gradient, and [Gradients] compares all of them on a device with the reference.
 //
 // [Machine] gives access to every value of a run. [OnDevice] compiles a model for a real device and gives access to inputs, outputs, gradients and
-// states by name, for comparisons with other implementations.
+// states by name, for comparisons with other implementations, whose numbers [Reference] reads and [Distance] compares.
 package graphtest

@@ -1,7 +1,6 @@
 package resnet
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
@@ -32,7 +31,7 @@ type fixture struct {
 }
 
 func load(t *testing.T, name string) *fixture {
-	f := &fixture{tensors: map[string][]float64{}}
+	f := &fixture{}
 	js, err := os.ReadFile("testdata/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
@@ -40,57 +39,10 @@ func load(t *testing.T, name string) *fixture {
 	if err := json.Unmarshal(js, &f.meta); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile("testdata/" + name + ".safetensors")
-	if err != nil {
+	if f.tensors, err = graphtest.Reference("testdata/" + name + ".safetensors"); err != nil {
 		t.Fatal(err)
-	}
-	n := binary.LittleEndian.Uint64(raw)
-	header := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw[8:8+n], &header); err != nil {
-		t.Fatal(err)
-	}
-	delete(header, "__metadata__")
-	for k, m := range header {
-		var e struct {
-			DType   string
-			Offsets [2]int `json:"data_offsets"`
-		}
-		if err := json.Unmarshal(m, &e); err != nil {
-			t.Fatal(err)
-		}
-		f.tensors[k] = decode(t, e.DType, raw[8+int(n):][e.Offsets[0]:e.Offsets[1]])
 	}
 	return f
-}
-
-func decode(t *testing.T, dtype string, b []byte) (v []float64) {
-	le := binary.LittleEndian
-	for len(b) > 0 {
-		switch dtype {
-		case "BF16":
-			v, b = append(v, float64(math.Float32frombits(uint32(le.Uint16(b))<<16))), b[2:]
-		case "F32":
-			v, b = append(v, float64(math.Float32frombits(le.Uint32(b)))), b[4:]
-		case "I32":
-			v, b = append(v, float64(int32(le.Uint32(b)))), b[4:]
-		default:
-			t.Fatalf("dtype %s", dtype)
-		}
-	}
-	return v
-}
-
-// off is the distance of two vectors relative to the norm of the second.
-func off(got, want []float64) float64 {
-	if len(got) != len(want) {
-		return math.Inf(1)
-	}
-	var d, n float64
-	for i := range got {
-		d += (got[i] - want[i]) * (got[i] - want[i])
-		n += want[i] * want[i]
-	}
-	return math.Sqrt(d / n)
 }
 
 // TestAgainstPyTorch compares logits, loss, every gradient and the running statistics of a first training step. Both sides compute in float64;
@@ -148,7 +100,7 @@ func (f *fixture) compare(t *testing.T, m *graphtest.Machine, b *graph.Builder, 
 		}
 		return v
 	}
-	if d := off(got("logits"), f.tensors["logits"]); !(d < bound) {
+	if d := graphtest.Distance(got("logits"), f.tensors["logits"]); !(d < bound) {
 		t.Errorf("logits differ by %g", d)
 	}
 	if l := got("loss")[0] / 4; !(math.Abs(l/f.meta.Losses[0]-1) < bound) {
@@ -157,13 +109,13 @@ func (f *fixture) compare(t *testing.T, m *graphtest.Machine, b *graph.Builder, 
 	grads := 0
 	for name, want := range f.tensors {
 		if p, ok := strings.CutPrefix(name, "grad."); ok {
-			if d := off(m.Grad(p), want); !(d < bound) {
+			if d := graphtest.Distance(m.Grad(p), want); !(d < bound) {
 				t.Errorf("gradient of %s differs by %g", p, d)
 			}
 			grads++
 		}
 		if s, ok := strings.CutPrefix(name, "step1."); ok {
-			if d := off(got(s), want); !(d < bound) {
+			if d := graphtest.Distance(got(s), want); !(d < bound) {
 				t.Errorf("%s differs by %g", s, d)
 			}
 		}

@@ -1,7 +1,6 @@
 package vit
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"math"
 	"os"
@@ -14,47 +13,6 @@ import (
 	"github.com/gotrain/gotrain/npu"
 )
 
-// tensors reads a safetensors file of float32 and int32.
-func tensors(t *testing.T, name string) map[string][]float64 {
-	raw, err := os.ReadFile("testdata/" + name + ".safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := binary.LittleEndian.Uint64(raw)
-	var header map[string]struct {
-		DType   string
-		Offsets [2]int `json:"data_offsets"`
-	}
-	if err := json.Unmarshal(raw[8:8+n], &header); err != nil {
-		t.Fatal(err)
-	}
-	out := map[string][]float64{}
-	for name, e := range header {
-		for b := raw[8+int(n):][e.Offsets[0]:e.Offsets[1]]; len(b) > 0; b = b[4:] {
-			bits := binary.LittleEndian.Uint32(b)
-			v := float64(math.Float32frombits(bits))
-			if e.DType == "I32" {
-				v = float64(int32(bits))
-			}
-			out[name] = append(out[name], v)
-		}
-	}
-	return out
-}
-
-// off is the distance of two vectors relative to the norm of the second.
-func off(got, want []float64) float64 {
-	if len(got) != len(want) {
-		return math.Inf(1)
-	}
-	var d, n float64
-	for i := range got {
-		d += (got[i] - want[i]) * (got[i] - want[i])
-		n += want[i] * want[i]
-	}
-	return math.Sqrt(d / n)
-}
-
 // TestAgainstTimm compares logits, loss and every gradient of a training step. Both sides compute in float64; the bound 1e-6 is the float32 in which the
 // reference is stored.
 func TestAgainstTimm(t *testing.T) {
@@ -64,7 +22,10 @@ func TestAgainstTimm(t *testing.T) {
 		"mean":  {Dim: 12, Depth: 2, Heads: 2, Patch: 4, Classes: 5, NoToken: true, Mean: true, NoQKV: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ref := tensors(t, name)
+			ref, err := graphtest.Reference("testdata/" + name + ".safetensors")
+			if err != nil {
+				t.Fatal(err)
+			}
 			b := graph.New()
 			x, labels := b.Input("image", npu.F32, 4, 3, 16, 16), b.Input("label", npu.I32, 4)
 			logits := Build(b, x, cfg)
@@ -95,7 +56,7 @@ func TestAgainstTimm(t *testing.T) {
 				}
 				return v
 			}
-			if d := off(got("logits"), ref["logits"]); !(d < bound) {
+			if d := graphtest.Distance(got("logits"), ref["logits"]); !(d < bound) {
 				t.Errorf("logits differ by %g", d)
 			}
 			if l := got("loss")[0] / 4; !(math.Abs(l/ref["loss"][0]-1) < bound) {
@@ -104,7 +65,7 @@ func TestAgainstTimm(t *testing.T) {
 			grads := 0
 			for name, want := range ref {
 				if p, ok := strings.CutPrefix(name, "grad."); ok {
-					if d := off(m.Grad(p), want); !(d < bound) {
+					if d := graphtest.Distance(m.Grad(p), want); !(d < bound) {
 						t.Errorf("gradient of %s differs by %g", p, d)
 					}
 					grads++
