@@ -84,7 +84,9 @@ func TestMonitorKeys(t *testing.T) {
 		}
 	}
 	r, err := Decode(base+"[eval]\nmonitor = \"top1\"\n[optim]\nema_warmup = false\n", "a")
-	if err != nil || len(r.Warnings()) != 2 {
+	if w := strings.Join(r.Warnings(), "\n"); err != nil || len(r.Warnings()) != 2 || !strings.Contains(w,
+		`eval.monitor: has no effect without eval.patience, checkpoint.keep_best or schedule.kind = "plateau"`) ||
+		!strings.Contains(w, "ema_warmup: has no effect without optim.ema_decay > 0") {
 		t.Errorf("keys without effect: %v %v", err, r.Warnings())
 	}
 	r, err = Decode(base+"[eval]\nmonitor = \"top1\"\nevery_steps = 1\npatience = 3\n[optim]\nema_decay = 0.99\nema_warmup = false\n"+

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // suspicions lists settings that are allowed but look like mistakes.
@@ -92,7 +93,7 @@ func (r *Recipe) unused(key string) string {
 		}},
 		{fmt.Sprint(r.Optim.EMADecay > 0), "optim.ema_decay > 0", map[string][]string{"true": {"optim.ema_warmup"}}},
 		{fmt.Sprint(r.Eval.Patience > 0 || r.Checkpoint.KeepBest || r.Schedule.Kind == "plateau"),
-			"any of eval.patience, checkpoint.keep_best and schedule.kind = \"plateau\"",
+			"eval.patience, checkpoint.keep_best or schedule.kind = \"plateau\"",
 			map[string][]string{"true": {"eval.monitor", "eval.monitor_mode", "eval.min_delta"}}},
 		{r.Data.Policy, "data.policy", map[string][]string{"randaugment": randAugmentKeys}},
 		{fmt.Sprint(r.Data.EraseProb > 0), "data.erasing_probability above 0", map[string][]string{"true": {"data.erasing_fill", "data.erasing_area"}}},
@@ -120,6 +121,9 @@ func (r *Recipe) unused(key string) string {
 		}
 		for _, keys := range u.uses {
 			if slices.Contains(keys, key) && r.matters(key) {
+				if u.value == "false" && strings.Contains(u.what, " ") { // a condition, not a key
+					return "without " + u.what
+				}
 				return fmt.Sprintf("with %s = %s", u.what, quoteWord(u.value))
 			}
 		}

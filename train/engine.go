@@ -26,7 +26,8 @@ func (t *Trainer) params() ([]ddp.Param, error) {
 		}
 	}
 	if len(t.order) == 0 {
-		return nil, fmt.Errorf("train: the model has no trainable parameter")
+		return nil, launch.WithCode(launch.ExitRecipe, errors.New("train: the model has no trainable parameter\nhint: model.freeze or the groups of a recipe, "+
+			"Groups in Go, freeze all; leave the last layer trainable"))
 	}
 	slices.SortStableFunc(t.order, func(a, b int) int { return ws[a].Ready - ws[b].Ready })
 	groups, err := t.cfg.optimGroups(t.train.net.b.Params())

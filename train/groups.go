@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/optim"
 )
@@ -122,23 +123,31 @@ func (c *Config) optimGroups(params []*graph.Param) (map[string]int, error) {
 	}
 	for i, n := range used {
 		if by := c.takenBy(i, params); n == 0 && by != "" {
-			return nil, fmt.Errorf("train: all parameters that group %s matches are in group %s\nhint: a parameter is in the first group that matches it; put the "+
-				"narrower patterns first", c.Groups[i].Name, by)
+			return nil, launch.WithCode(launch.ExitRecipe, fmt.Errorf("train: all parameters that group %s matches are in group %s\nhint: a parameter is in the "+
+				"first group that matches it; put the narrower patterns first", c.Groups[i].Name, by))
 		}
 		if n == 0 {
-			return nil, fmt.Errorf("train: group %s matches no parameter\nhint: list the parameters with gotrain plan; Match receives their full names, such as %s",
-				c.Groups[i].Name, example(params))
+			return nil, launch.WithCode(launch.ExitRecipe, fmt.Errorf("train: group %s matches no parameter\nhint: the network has %s; gotrain plan --parameters "+
+				"lists the full names, which patterns are matched against", c.Groups[i].Name, parts(params)))
 		}
 	}
 	c.decayLayers(params, of)
 	return of, nil
 }
 
-func example(params []*graph.Param) string {
-	if len(params) == 0 {
-		return "fc.weight"
+// parts are the names of the parameters up to their first dot, as patterns: conv1.*, layer1.*, fc.*.
+func parts(params []*graph.Param) string {
+	var out []string
+	for _, p := range params {
+		name, _, dot := strings.Cut(p.Name, ".")
+		if dot {
+			name += ".*"
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
 	}
-	return params[len(params)-1].Name
+	return strings.Join(shorten(out, 12), " ")
 }
 
 // takenBy names an earlier group that has a parameter which group i matches, or "".

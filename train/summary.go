@@ -31,6 +31,7 @@ type Summary struct {
 	ForwardFLOP  int64          `json:"forward_flop"`           // of a micro-batch
 	BackwardFLOP int64          `json:"backward_flop"`          // of a micro-batch
 	Memory       []MemoryItem   `json:"memory"`                 // of one rank
+	Parameters   []ParamItem    `json:"parameters"`             // in the order of the network
 	Recompute    *Choice        `json:"recompute,omitempty"`
 	Limit        *Limit         `json:"memory_limit,omitempty"`
 	Buckets      []BucketItem   `json:"buckets"`
@@ -112,7 +113,9 @@ func (t *Trainer) SummariseOn(ctx context.Context, world, hosts int) (*Summary, 
 	n, each := t.between(world, hosts)
 	bytes, codec := buckets.Bytes, t.compressed(t.cfg.Compress.Codec, buckets, n, each)
 	s.Traffic = 2 * bytes / int64(world) * int64(world-1) // a ring, or halving and doubling
-	t.summariseParams(s)
+	if err := t.summariseParams(s); err != nil {
+		return nil, err
+	}
 	s.Memory = t.needs(bytes, world/max(1, hosts), codec)
 	if codec.Sent > 0 {
 		s.Traffic, s.Between = 2*codec.Sent/int64(n)*int64(n-1), each > 1
@@ -153,18 +156,6 @@ func (t *Trainer) summariseBuckets(s *Summary, world int) (*bucket.Plan, error) 
 	}
 	t.train.prog.Group(t.groups(plan))
 	return plan, nil
-}
-
-func (t *Trainer) summariseParams(s *Summary) {
-	for _, p := range t.train.net.b.Params() {
-		s.Params += p.Shape.Elems()
-		if !p.Frozen {
-			s.Trained += p.Shape.Elems()
-		}
-	}
-	for _, x := range t.train.prog.States() {
-		s.States += x.Desc.Shape.Elems()
-	}
 }
 
 // summariseRecompute compares with the other choice. A model without blocks, or with states in them, has no choice.

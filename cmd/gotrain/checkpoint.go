@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -19,16 +21,28 @@ func load(ctx context.Context, path string) (*checkpoint.Checkpoint, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, launch.WithCode(launch.ExitNoInput, fmt.Errorf("no checkpoint: %w", err))
+		return nil, launch.WithCode(launch.ExitNoInput, absent(path, fmt.Errorf("no checkpoint: %w", err)))
 	}
 	c, report, err := checkpoint.OpenAt(ctx, checkpoint.OS{}, path)
 	if err != nil {
-		return nil, launch.WithCode(launch.ExitNoInput, err)
+		return nil, launch.WithCode(launch.ExitNoInput, absent(path, err))
 	}
 	if report.FellBack() {
 		fmt.Fprintln(os.Stderr, foreign.Printable(report.String()))
 	}
 	return c, nil
+}
+
+// absent adds what to do where there is no checkpoint: the run has not written one yet, or it is in the folder of runs.
+func absent(path string, err error) error {
+	name := filepath.Base(path)
+	switch {
+	case errors.Is(err, checkpoint.ErrNone):
+		return fmt.Errorf("%w\nhint: a run writes a checkpoint at its end and when it is stopped, and at each interval of checkpoint.every_epochs or every_steps", err)
+	case errors.Is(err, fs.ErrNotExist) && holdsCheckpoint(filepath.Join("runs", name)):
+		return fmt.Errorf("%w\nhint: did you mean %s?", err, filepath.Join("runs", name))
+	}
+	return err
 }
 
 // openCheckpoint finds the checkpoint to evaluate and the recipe in it.

@@ -89,8 +89,8 @@ func (a *app) dataVerb(c *cobra.Command, print func(*survey.Report) error) *cobr
 			err = print(r)
 		}
 		if n := r.Broken(); err == nil && n > 0 {
-			return launch.WithCode(launch.ExitNoInput, fmt.Errorf("%d samples cannot be read\nhint: fix or remove them, or let runs skip them with "+
-				"data.bad_files = \"skip\"", n))
+			return launch.WithCode(launch.ExitNoInput, fmt.Errorf("%s cannot be read\nhint: fix or remove them, or let runs skip them with "+
+				"data.bad_files = \"skip\"", several(n, "sample")))
 		}
 		return err
 	}

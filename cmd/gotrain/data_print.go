@@ -51,11 +51,19 @@ func (a *app) printCheck(r *survey.Report) error {
 	}
 	switch {
 	case len(r.Duplicates) > 0:
-		fmt.Fprintf(a.out, "%d groups of equal samples, %d across splits, %d with different labels\n", len(r.Duplicates), sets, labels)
+		fmt.Fprintf(a.out, "%s of equal samples, %d across splits, %d with different labels\n", several(len(r.Duplicates), "group"), sets, labels)
 	case clean:
 		fmt.Fprintln(a.out, "no sample is broken, damaged or twice there")
 	}
 	return nil
+}
+
+// several is a number of things: 1 group, 2 groups.
+func several(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return amount.Count(n) + " " + what
 }
 
 // counts describes a set in a line.

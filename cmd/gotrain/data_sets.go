@@ -23,7 +23,12 @@ func (a *app) dataSets(ctx context.Context, place string, f *surveyFlags, c *cob
 	st, err := os.Stat(place)
 	isPath := err == nil && !strings.HasSuffix(place, ".toml") || strings.HasSuffix(place, ".tar") || strings.HasSuffix(place, ".csv")
 	if place == "-" || !isPath {
-		return a.recipeSets(ctx, place, f, c)
+		sets, pixels, failed := a.recipeSets(ctx, place, f, c)
+		if failed != nil && strings.Contains(failed.Error(), "no such recipe") {
+			failed = launch.WithCode(launch.ExitCode(failed), fmt.Errorf("%w\nhint: nor is there a file or folder of this name; bundled data are those of a recipe, "+
+				"such as resnet50 --set data.root=flowers", failed))
+		}
+		return sets, pixels, failed
 	}
 	if len(f.all()) > 0 {
 		return nil, 0, launch.WithCode(launch.ExitUsage, fmt.Errorf("--set and --ranks change a recipe, and %s is none", place))
@@ -100,7 +105,20 @@ func folderSets(ctx context.Context, root string) ([]survey.Set, error) {
 			return openSets(ctx, root, there)
 		}
 	}
-	return openSets(ctx, "", []string{root})
+	sets, err := openSets(ctx, "", []string{root})
+	if others := listsIn(root); err != nil && len(others) > 0 {
+		err = fmt.Errorf("%w\nhint: or name a file: gotrain data stats %s", err, filepath.Join(root, others[0]))
+	}
+	return sets, err
+}
+
+// listsIn are the CSV files and tar shards of a folder.
+func listsIn(root string) (names []string) {
+	for _, pattern := range []string{"*.csv", "*.tar"} {
+		found, _ := fs.Glob(os.DirFS(root), pattern) // a folder that cannot be read has an error of its own
+		names = append(names, found...)
+	}
+	return names
 }
 
 func holdsFolders(dir string) bool {

@@ -42,12 +42,12 @@ func TestDataCheckAndStats(t *testing.T) {
 	}
 	out, errs, code := cli(t, "data", "check", dir)
 	for _, want := range []string{"train: 3 samples", "2 classes, 1 broken", "1.jpg cannot be read: ",
-		"equal, in different splits:", "1 groups of equal samples, 1 across"} {
+		"equal, in different splits:", "1 group of equal samples, 1 across"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if code != launch.ExitNoInput || !strings.Contains(errs, "1 samples cannot be read\nhint: ") {
+	if code != launch.ExitNoInput || !strings.Contains(errs, "1 sample cannot be read\nhint: ") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	out, _, code = cli(t, "data", "stats", dir, "--json")
@@ -65,11 +65,16 @@ func TestDataCheckAndStats(t *testing.T) {
 	if out, errs, code = cli(t, "data", "check", "quickstart"); code != 0 || !strings.Contains(out, "2,000 samples") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
+	loose := filepath.Join(t.TempDir(), "birds.csv")
+	if err := os.WriteFile(loose, []byte("path,label\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for want, args := range map[string][]string{
 		"has no class folders":             {"data", "check", filepath.Join(dir, "train", "a")},
 		"is none":                          {"data", "check", dir, "--set", "data.root=x"},
 		"shards":                           {"data", "stats", filepath.Join(dir, "x-{0..3}.tar")},
-		"flowerz":                          {"data", "stats", "flowerz"},
+		"nor is there a file or folder":    {"data", "stats", "flowerz"},
+		"or name a file: gotrain data sta": {"data", "stats", filepath.Dir(loose)},
 		"hint: --set data.kind=imagefolde": {"data", "check", "resnet50", "--set", "data.kind=synthetic"},
 	} {
 		_, errs, code := cli(t, args...)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,34 +46,13 @@ a file .csv or .jsonl.`,
 			if err != nil {
 				return err
 			}
-			from, text, err := openCheckpoint(c.Context(), args[0])
-			if err != nil {
-				return err
+			for again := 0; ; again++ {
+				path, err := a.evalOnce(c.Context(), p, args[0], recipe, f, &show)
+				if err == nil || again == 3 || p.pod != nil || p.id.Source != launch.SourceSingle || !rotated(path, args[0]) {
+					return err
+				}
+				fmt.Fprintf(a.err, "%s was removed meanwhile by the run that writes there: a newer one is evaluated\n", filepath.Base(path))
 			}
-			path, err := filepath.Abs(from.Path)
-			if err != nil {
-				return err
-			}
-			from.Path = path
-			given := f.sets
-			// Settings that only matter in training must not cause an error.
-			f.sets = append([]string{"eval.enabled=true", "checkpoint.resume=none"}, f.sets...)
-			if fileIn(path, llamafile.ConfigFile) { // the initial weights may be gone; the checkpoint describes the model
-				f.sets = append([]string{"model.init_from=" + path}, f.sets...)
-			}
-			var r *recipes.Recipe
-			if recipe != "" {
-				r, err = f.load(recipe)
-			} else {
-				r, err = f.decode(text, path)
-			}
-			if err != nil {
-				return err
-			}
-			eval := func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
-				return evalWork(ctx, a, r, id, from, &show)
-			}
-			return a.start(c.Context(), r, p, ranksOf{work: eval, result: true, warnings: aboutSets(r.Warnings(), given)})
 		},
 	}
 	f.add(c)
@@ -83,6 +65,47 @@ a file .csv or .jsonl.`,
 	c.Flags().StringVar(&show.predictions, "predictions", "", "`file` (.csv, .jsonl) for label, prediction and loss of every sample")
 	c.Flags().IntVar(&show.top, "top", 5, "how many of the likeliest classes to write to .jsonl")
 	return c
+}
+
+// evalOnce evaluates the checkpoint that arg stands for now, and returns its folder.
+func (a *app) evalOnce(ctx context.Context, p process, arg, recipe string, f recipeFlags, show *evalFlags) (path string, err error) {
+	from, text, err := openCheckpoint(ctx, arg)
+	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.Abs(from.Path); err != nil {
+		return "", err
+	}
+	from.Path = path
+	given := f.sets
+	// Settings that only matter in training must not cause an error.
+	f.sets = append([]string{"eval.enabled=true", "checkpoint.resume=none"}, f.sets...)
+	if fileIn(path, llamafile.ConfigFile) { // the initial weights may be gone; the checkpoint describes the model
+		f.sets = append([]string{"model.init_from=" + path}, f.sets...)
+	}
+	var r *recipes.Recipe
+	if recipe != "" {
+		r, err = f.load(recipe)
+	} else {
+		r, err = f.decode(text, path)
+	}
+	if err != nil {
+		return path, err
+	}
+	eval := func(ctx context.Context, a *app, r *recipes.Recipe, id launch.Identity) error {
+		return evalWork(ctx, a, r, id, from, show)
+	}
+	return path, a.start(ctx, r, p, ranksOf{work: eval, result: true, warnings: aboutSets(r.Warnings(), given)})
+}
+
+// rotated reports whether a checkpoint has gone and the argument stands for another one now: a run in progress keeps the newest few.
+func rotated(path, arg string) bool {
+	if path == "" {
+		return false
+	}
+	_, err := os.Stat(path)
+	now, other := filepath.Abs(findModel(arg))
+	return errors.Is(err, fs.ErrNotExist) && other == nil && now != path && holdsCheckpoint(now)
 }
 
 // aboutSets keeps the warnings about keys that the command line sets: those about the training were printed when it ran.

@@ -130,6 +130,8 @@ func (in *inspection) print(out io.Writer, tensors bool) error {
 			state := "complete"
 			if o.Error != "" {
 				state = "unusable: " + o.Error
+			} else if o.Best {
+				state += ", the best"
 			}
 			fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", o.Name, o.Time.UTC().Format(time.DateTime), amount.Bytes(o.Bytes), state)
 		}

@@ -31,6 +31,7 @@ type inspectedInfo struct {
 	Step  int64     `json:"step"`
 	Time  time.Time `json:"time"`
 	Bytes int64     `json:"bytes"`
+	Best  bool      `json:"best,omitempty"` // by eval.monitor, where checkpoint.keep_best is on
 	Error string    `json:"error,omitempty"`
 }
 
@@ -59,9 +60,11 @@ func inspect(ctx context.Context, path string) (*inspection, error) {
 	if single {
 		return in, nil
 	}
-	infos, err := checkpoint.New(checkpoint.OS{}, at, 0).List(ctx)
+	store := checkpoint.New(checkpoint.OS{}, at, 0)
+	infos, err := store.List(ctx)
+	best, _ := store.Best() // a damaged pointer names none
 	for _, i := range infos {
-		o := inspectedInfo{Name: i.Name, Step: i.Step, Time: i.Time, Bytes: i.Bytes}
+		o := inspectedInfo{Name: i.Name, Step: i.Step, Time: i.Time, Bytes: i.Bytes, Best: i.Name == best}
 		if i.Err != nil {
 			o.Error = i.Err.Error()
 		}

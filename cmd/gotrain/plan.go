@@ -18,7 +18,7 @@ import (
 func (a *app) planCmd() *cobra.Command {
 	var f recipeFlags
 	var on networkFlags
-	var asJSON, program bool
+	var asJSON, program, parameters bool
 	var samples, classes int
 	c := &cobra.Command{
 		Use:   "plan RECIPE",
@@ -40,6 +40,7 @@ give other numbers, and the data are then not opened even if they exist.`,
   gotrain plan llama2-7b --ranks 64 --nodes 8 --link 100gbit,5us --set log.peak_tflops=300
   gotrain plan resnet50 --samples 50000 --classes 100    # for photographs on another machine
   gotrain plan resnet50 --program              # every kernel, with its memory
+  gotrain plan resnet50 --parameters           # every parameter: shape, group, factor on the learning rate, weight decay
   gotrain plan resnet50 --json | jq .memory`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,6 +64,8 @@ give other numbers, and the data are then not opened even if they exist.`,
 				return a.printJSON(s)
 			case program:
 				return s.Program.Write(a.out)
+			case parameters:
+				return a.printParameters(s.Parameters)
 			}
 			return a.printPlan(r, s)
 		},
@@ -73,7 +76,8 @@ give other numbers, and the data are then not opened even if they exist.`,
 	c.Flags().IntVar(&classes, "classes", 0, "plan for this `number` of classes, without opening the data")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&program, "program", false, "print the compiled program instead")
-	c.MarkFlagsMutuallyExclusive("json", "program")
+	c.Flags().BoolVar(&parameters, "parameters", false, "list the parameters instead, with their groups, factors on the learning rate and weight decays")
+	c.MarkFlagsMutuallyExclusive("json", "program", "parameters")
 	return c
 }
 

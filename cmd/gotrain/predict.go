@@ -188,6 +188,9 @@ func refused(path string, err error) error {
 	if errors.Is(err, models.ErrNoPredictions) {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
+	if err != nil {
+		err = absent(path, err)
+	}
 	if err != nil && launch.ExitCode(err) == launch.ExitTraining {
 		return launch.WithCode(launch.ExitNoInput, err)
 	}

@@ -117,6 +117,7 @@ func TestPredictRefuses(t *testing.T) {
 	}{
 		{"predict stories260k x.png", 66, "gotrain generate"},
 		{"predict nowhere x.png", 66, "no checkpoint"},
+		{"predict " + t.TempDir() + " x.png", 66, "no checkpoint\nhint: a run writes a checkpoint at its end"},
 		{"predict nowhere", 64, "requires at least 2 arg(s)"},
 		{"predict nowhere x.png --top 0", 64, "--top 0: at least 1"},
 		{"predict nowhere x.png --device abacus", 64, "auto, npu, cpu or ref"},

@@ -17,8 +17,7 @@ import (
 	"github.com/gotrain/gotrain/train/data/images"
 )
 
-// model answers a picture with a picture. Rows that fill up the last batch of an epoch do not count: their label says so. spread is the error of always
-// answering the mean, so 1 - loss/spread is the part of the variance that is explained.
+// model answers a picture with a picture. Rows that fill up a batch have no label and do not count. spread is the error of always answering the mean.
 func model(b *graph.Builder, in train.Inputs) train.Outputs {
 	x := b.Flatten(in["image"])
 	y := nn.MLP{Hidden: []int{128, 16, 128}, Out: b.Dim(x, 1), Act: nn.Gelu}.Apply(b, "net", x)
@@ -33,13 +32,9 @@ func run(ctx context.Context, epochs float64) (train.Result, error) {
 	if err != nil {
 		return train.Result{}, err
 	}
-	var sets [2]data.Source
+	var sets [2]*images.IDX
 	for i, split := range []string{"train", "test"} {
-		pictures, labels, err := images.FindIDX(dir, split)
-		if err != nil {
-			return train.Result{}, err
-		}
-		if sets[i], err = images.NewIDX(pictures, labels, images.IDXOptions{Norm: images.Norm{Mean: [3]float64{0.286}, Std: [3]float64{0.353}}}); err != nil {
+		if sets[i], err = images.OpenIDX(dir, split, images.IDXOptions{Norm: images.Norm{Mean: [3]float64{0.286}, Std: [3]float64{0.353}}}); err != nil {
 			return train.Result{}, err
 		}
 	}
@@ -56,6 +51,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	e := res.Eval
-	fmt.Printf("%.0f held-out pictures: squared error %.3f, %.0f %% of the variance\n", e["items"], e["loss"], 100*(1-e["loss"]/e["spread"]))
+	fmt.Printf("squared error %.3f, %.0f %% of the variance of held-out pictures\n", res.Eval["loss"], 100*(1-res.Eval["loss"]/res.Eval["spread"]))
 }

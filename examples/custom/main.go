@@ -25,8 +25,7 @@ import (
 // model is the complete model: a network, its loss, and the metrics to report.
 func model(b *graph.Builder, in train.Inputs) train.Outputs {
 	x := nn.Conv2D{Out: 16, Kernel: 3, Stride: 2, Pad: 1, Bias: true}.Apply(b, "conv1", in["image"])
-	x = b.Relu(x)
-	x = nn.Conv2D{Out: 32, Kernel: 3, Stride: 2, Pad: 1, Bias: true}.Apply(b, "conv2", x)
+	x = nn.Conv2D{Out: 32, Kernel: 3, Stride: 2, Pad: 1, Bias: true}.Apply(b, "conv2", b.Relu(x))
 	x = b.Dropout(b.Flatten(b.Relu(x)), 0.2)
 	logits := nn.Linear{Out: 10}.Apply(b, "fc", x)
 	loss, n := b.CrossEntropy(logits, in["label"])
@@ -34,46 +33,29 @@ func model(b *graph.Builder, in train.Inputs) train.Outputs {
 }
 
 func run(ctx context.Context, w io.Writer, epochs float64) (train.Result, error) {
-	trainSet, err := fashion("train")
+	dir, err := data.Locate("fashion-mini")
 	if err != nil {
 		return train.Result{}, err
 	}
-	testSet, err := fashion("test")
-	if err != nil {
-		return train.Result{}, err
+	var sets [2]*images.IDX
+	for i, split := range []string{"train", "test"} {
+		if sets[i], err = images.OpenIDX(dir, split, images.IDXOptions{Norm: images.Norm{Mean: [3]float64{0.286}, Std: [3]float64{0.353}}}); err != nil {
+			return train.Result{}, err
+		}
 	}
 	job, err := train.Join(ctx)
 	if err != nil {
 		return train.Result{}, err
 	}
 	defer job.Close()
-	who := telemetry.Identity{Node: job.NodeRank, Rank: job.Rank, World: job.World}
-	t, err := train.New(
-		train.WithJob(job),
-		train.WithModel(model),
-		train.WithData(trainSet, 50),
-		train.WithEval(testSet, -1),
-		train.WithEpochs(epochs),
-		train.WithOptimizer(optim.Default(optim.AdamW, 0.01)),
-		train.WithLR(2e-3),
-		train.WithSinks(telemetry.NewConsole(telemetry.NewTerminal(w, 0, false), who, telemetry.ConsoleOptions{Every: 20})),
-	)
+	lines := telemetry.NewConsole(telemetry.NewTerminal(w, 0, false), telemetry.Identity{Node: job.NodeRank, Rank: job.Rank, World: job.World},
+		telemetry.ConsoleOptions{Every: 20})
+	t, err := train.New(train.WithJob(job), train.WithModel(model), train.WithData(sets[0], 50), train.WithEval(sets[1], -1), train.WithEpochs(epochs),
+		train.WithOptimizer(optim.Default(optim.AdamW, 0.01)), train.WithLR(2e-3), train.WithSinks(lines))
 	if err != nil {
 		return train.Result{}, err
 	}
 	return t.Run(ctx)
-}
-
-func fashion(split string) (data.Source, error) {
-	dir, err := data.Locate("fashion-mini")
-	if err != nil {
-		return nil, err
-	}
-	pictures, labels, err := images.FindIDX(dir, split)
-	if err != nil {
-		return nil, err
-	}
-	return images.NewIDX(pictures, labels, images.IDXOptions{Norm: images.Norm{Mean: [3]float64{0.286}, Std: [3]float64{0.353}}})
 }
 
 func main() {

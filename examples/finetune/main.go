@@ -19,13 +19,13 @@ import (
 )
 
 func finetune(ctx context.Context, cfg resnet.Config, weights, root, out string, epochs, size int) (train.Result, error) {
-	held := images.ResizeCrop{Short: size * 8 / 7, Width: size, Height: size}
 	trainSet, err := images.NewFolder(filepath.Join(root, "train"),
 		images.FolderOptions{Transform: images.RandomResizedCrop{Width: size, Height: size, Flip: 0.5}, Norm: images.ImageNet})
 	if err != nil {
 		return train.Result{}, err
 	}
-	valSet, err := images.NewFolder(filepath.Join(root, "val"), images.FolderOptions{Transform: held, Norm: images.ImageNet, Classes: trainSet.Classes()})
+	valSet, err := images.NewFolder(filepath.Join(root, "val"), images.FolderOptions{Norm: images.ImageNet, Classes: trainSet.Classes(),
+		Transform: images.ResizeCrop{Short: size * 8 / 7, Width: size, Height: size}})
 	if err != nil {
 		return train.Result{}, err
 	}
@@ -38,10 +38,9 @@ func finetune(ctx context.Context, cfg resnet.Config, weights, root, out string,
 			loss, n := b.CrossEntropy(logits, in["label"])
 			return train.Outputs{Loss: loss, Count: n, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
 		}),
-		train.WithNetwork("resnet", cfg), train.WithInitFrom(weights, true),
+		train.WithNetwork("resnet", cfg), train.WithInitFrom(weights, true), train.WithCheckpoints(out, -1), train.WithMonitor(train.Monitor{Metric: "top1", KeepBest: true, Patience: 5}),
 		train.WithGroups(train.ParamGroup{Name: "early", Match: train.MatchAny("conv1.*", "bn1.*", "layer1.*", "layer2.*"), Frozen: true},
-			train.ParamGroup{Name: "classifier", Match: train.MatchAny("fc.*"), LRFactor: 10}),
-		train.WithMonitor(train.Monitor{Metric: "top1", KeepBest: true, Patience: 5}), train.WithCheckpoints(out, -1))
+			train.ParamGroup{Name: "classifier", Match: train.MatchAny("fc.*"), LRFactor: 10}))
 	if err != nil {
 		return train.Result{}, err
 	}
@@ -49,6 +48,9 @@ func finetune(ctx context.Context, cfg resnet.Config, weights, root, out string,
 }
 
 func main() {
+	if len(os.Args) != 4 {
+		log.Fatal("usage: finetune WEIGHTS PICTURES RESULTS")
+	}
 	res, err := finetune(context.Background(), resnet.Config{Depth: 50}, os.Args[1], os.Args[2], os.Args[3], 20, 224)
 	if err != nil {
 		log.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	_ "github.com/gotrain/gotrain/graph/models/resnet" // the networks and devices to include in the binary
@@ -51,9 +52,8 @@ func main() {
 		log.Fatal(err)
 	}
 	s := &http.Server{Addr: os.Args[2], Handler: handler(m, 5*time.Second), ReadHeaderTimeout: 5 * time.Second}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	go func() { defer stop(); log.Print(s.ListenAndServe()) }()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // services and containers send SIGTERM
+	go func() { log.Print(s.ListenAndServe()); stop() }()
 	<-ctx.Done()
 	log.Print(s.Shutdown(context.Background()), m.Close()) // what was asked is answered first
 }

@@ -106,11 +106,7 @@ func openArchives(o opening) (data.Source, error) {
 
 func openIDX(o opening) (data.Source, error) {
 	d := &o.r.Data
-	pictures, labels, err := images.FindIDX(o.root, o.split)
-	if err != nil {
-		return nil, err
-	}
-	return images.NewIDX(pictures, labels, images.IDXOptions{Transform: transform(d, o.training), Augment: pipeline(d, o.training), Norm: norm(d),
+	return images.OpenIDX(o.root, o.split, images.IDXOptions{Transform: transform(d, o.training), Augment: pipeline(d, o.training), Norm: norm(d),
 		Channels: d.Channels, Classes: o.classes})
 }
 

@@ -184,6 +184,15 @@ func numbers(n int) []string {
 	return c
 }
 
+// OpenIDX opens a split ("train" or "test") of a folder with the file names of MNIST.
+func OpenIDX(dir, split string, o IDXOptions) (*IDX, error) {
+	pictures, labels, err := FindIDX(dir, split)
+	if err != nil {
+		return nil, err
+	}
+	return NewIDX(pictures, labels, o)
+}
+
 // FindIDX names the files of a split ("train" or "test") in a folder with the file names of MNIST, gzipped or not.
 func FindIDX(dir, split string) (imagesFile, labelsFile string, err error) {
 	prefix := split
