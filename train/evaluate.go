@@ -82,7 +82,7 @@ func (t *Trainer) evaluate(ctx context.Context) (out map[string]float64, stop bo
 			failed = nil
 		}
 		if failed != nil {
-			failed = fmt.Errorf("train: rank %d: evaluation after step %d: %w", t.comm.Rank(), t.step, failed)
+			failed = loading(fmt.Errorf("train: rank %d: evaluation after step %d: %w", t.comm.Rank(), t.step, failed))
 		}
 		// All ranks have the same number of batches, so they can also stop, or fail, together.
 		v, err := t.eng.Agree(ctx, ddp.Vote{Stop: t.stop.Load(), Failed: failed != nil})

@@ -3,11 +3,26 @@ package train
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"syscall"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
+	"github.com/gotrain/gotrain/train/data"
 )
+
+// loading gives an error of loading its exit code: a broken file would be met again, so such a run is not worth starting again as it is. An error of the
+// system (a disk, a server) may pass, and keeps the code of everything else.
+func loading(err error) error {
+	var no syscall.Errno
+	if !errors.As(err, new(data.SampleError)) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return launch.WithCode(launch.ExitNoInput, err)
+}
 
 // take waits for the next batch and enqueues its copies. An abandoned step does not need it.
 func (t *Trainer) take(ctx context.Context, r *report) error {
@@ -16,7 +31,7 @@ func (t *Trainer) take(ctx context.Context, r *report) error {
 	case err != nil && t.abandoned():
 		return nil
 	case err != nil:
-		return fmt.Errorf("train: rank %d step %d: %w", t.comm.Rank(), t.step, err)
+		return loading(fmt.Errorf("train: rank %d step %d: %w", t.comm.Rank(), t.step, err))
 	}
 	r.data += b.Wait
 	t.micro, t.valid, t.at = append(t.micro, b), append(t.valid, b.Valid), b.Next

@@ -37,8 +37,8 @@ func (a *app) dataCmd() *cobra.Command {
 
 const dataPlaces = `
 
-The data are those of a RECIPE, or a PATH: a folder of class folders, or of splits (train, val, test) with class folders; a CSV file, or a folder with
-train.csv; tar shards ("train-{000..099}.tar" or "train-*.tar" in quotes), or a folder with train*.tar.`
+The data are those of a RECIPE, or a PATH: a folder of class folders, or of splits (train, val, test) with class folders; a CSV file, whose split
+column is followed, or a folder with train.csv; tar shards ("train-{000..099}.tar" or "train-*.tar" in quotes), or a folder with train*.tar.`
 
 func (a *app) dataCheckCmd() *cobra.Command {
 	return a.dataVerb(&cobra.Command{

@@ -68,7 +68,7 @@ func several(n int, what string) string {
 
 // counts describes a set in a line.
 func counts(s *survey.SetReport) string {
-	out := fmt.Sprintf("%s samples, %s", amount.Count(s.Samples), amount.Bytes(s.Bytes))
+	out := fmt.Sprintf("%s, %s", several(s.Samples, "sample"), amount.Bytes(s.Bytes))
 	if n := len(s.Classes); n > 0 {
 		out += fmt.Sprintf(", %s classes", amount.Count(n))
 	}

@@ -134,6 +134,19 @@ func holdsFolders(dir string) bool {
 	return false
 }
 
+// listSets are the splits that a CSV file has a column for.
+func listSets(all *images.List, file string, o images.Options) (sets []survey.Set, _ error) {
+	o.Classes = all.Classes()
+	for _, split := range all.Splits() {
+		src, err := images.NewList(file, images.ListOptions{Options: o, Rows: split})
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, survey.Set{Name: split, Source: src})
+	}
+	return sets, nil
+}
+
 // openSets opens places below a folder; the classes of the first are those of all.
 func openSets(ctx context.Context, root string, places []string) (sets []survey.Set, err error) {
 	o := images.Options{Transform: images.ResizeCrop{Short: 8, Width: 8, Height: 8}} // nothing is resized: pictures are examined as stored
@@ -143,7 +156,11 @@ func openSets(ctx context.Context, root string, places []string) (sets []survey.
 		case strings.HasSuffix(at, ".tar"):
 			src, err = images.NewShards(ctx, at, images.ShardOptions{Options: o, Root: root})
 		case strings.HasSuffix(at, ".csv"):
-			src, err = images.NewList(filepath.Join(root, at), images.ListOptions{Options: o})
+			var list *images.List
+			if list, err = images.NewList(filepath.Join(root, at), images.ListOptions{Options: o}); err == nil && len(places) == 1 && len(list.Splits()) > 1 {
+				return listSets(list, filepath.Join(root, at), o)
+			}
+			src = list
 		default:
 			src, err = images.NewFolder(filepath.Join(root, at), o)
 		}

@@ -62,6 +62,15 @@ func TestDataCheckAndStats(t *testing.T) {
 	if out, errs, code = cli(t, "data", "stats", list); code != 0 || !strings.Contains(out, "4 jpeg") || !strings.Contains(out, "mean ") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
+	split := filepath.Join(dir, "split.csv") // val/b/2.jpg is a copy of train/b/2.jpg
+	rows := "path,label,set\ntrain/a/0.jpg,a,train\ntrain/b/2.jpg,b,train\nval/b/2.jpg,b,valid\n"
+	if err := os.WriteFile(split, []byte(rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code = cli(t, "data", "check", split); code != 0 || !strings.Contains(out, "train: 2 samples") || !strings.Contains(out, "val: 1 sample,") ||
+		!strings.Contains(out, "equal, in different splits:") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
+	}
 	if out, errs, code = cli(t, "data", "check", "quickstart"); code != 0 || !strings.Contains(out, "2,000 samples") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}

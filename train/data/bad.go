@@ -14,6 +14,14 @@ type BadSample struct {
 	Err   error
 }
 
+// SampleError is the error of a Loader that ends because samples cannot be read.
+type SampleError struct{ Err error }
+
+func (e SampleError) Error() string { return e.Err.Error() }
+
+// Unwrap is the cause.
+func (e SampleError) Unwrap() error { return e.Err }
+
 // badList counts distinct bad samples against a limit.
 type badList struct {
 	source string
@@ -27,7 +35,7 @@ type badList struct {
 // add records a failure; it returns the error that ends the run, or nil if the sample may be skipped.
 func (l *badList) add(index int, err error) error {
 	if l.limit <= 0 {
-		return fmt.Errorf("%w\nhint: fix or remove the file, or skip bad samples: data.bad_files = \"skip\" in a recipe, SkipBad in Go", err)
+		return SampleError{fmt.Errorf("%w\nhint: fix or remove the file, or skip bad samples: data.bad_files = \"skip\" in a recipe, SkipBad in Go", err)}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,13 +66,13 @@ func (l *badList) over() error {
 		}
 		fmt.Fprintf(&b, "\n  %v", s.Err)
 	}
-	return fmt.Errorf(
+	return SampleError{fmt.Errorf(
 		"data: %d bad samples in %s, more than the limit of %d:%s\nhint: fix or remove the files, or raise the limit: data.bad_file_limit in a recipe, SkipBad in Go",
 		len(l.seen),
 		l.source,
 		l.limit,
 		b.String(),
-	)
+	)}
 }
 
 func (l *badList) sorted() []BadSample {

@@ -32,6 +32,7 @@ type List struct {
 	classes []string
 	rows    []row
 	marked  int
+	splits  []string
 }
 
 type row struct {
@@ -71,7 +72,7 @@ func (l *List) parse(o *ListOptions) error {
 		return table.none()
 	}
 	labels, classes := number(table.words, o.Classes, func(i int, reason string) { table.bad.add(table.lines[i], "%s:%d: %s", l.file, table.lines[i], reason) })
-	l.classes, l.marked = classes, table.marked
+	l.classes, l.marked, l.splits = classes, table.marked, table.splits()
 	if labels != nil {
 		for i, p := range table.paths {
 			l.rows = append(l.rows, row{p, labels[i]})
@@ -124,6 +125,10 @@ func (l *List) Classes() []string { return l.classes }
 
 // Empty lists the classes without pictures, in the order of labels.
 func (l *List) Empty() []string { return empty(l, l.classes) }
+
+// Splits are the splits of the file's split column, by their names for ListOptions.Rows: train, val and test, as far as the column has them. They are empty
+// without such a column, and where it has other words.
+func (l *List) Splits() []string { return l.splits }
 
 // Marked counts the rows that were taken because ListOptions.Rows asks for all, although the split column marks them as held out (val, test and so on). It is
 // known where the file was read, and not from a Listing.

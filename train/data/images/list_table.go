@@ -190,6 +190,26 @@ func (t *listTable) row(cells []string, line int, o *ListOptions) {
 	t.paths, t.words, t.lines = append(t.paths, strings.Clone(path)), append(t.words, strings.Clone(word)), append(t.lines, line)
 }
 
+// splits names what the split column has; a word that is none of these means that it is not about training and evaluation.
+func (t *listTable) splits() (names []string) {
+	known := 0
+	for _, name := range []string{"train", "val", "test"} {
+		was := known
+		for word := range t.seen {
+			if sameSplit(word, name) {
+				known++
+			}
+		}
+		if known > was {
+			names = append(names, name)
+		}
+	}
+	if known < len(t.seen) {
+		return nil
+	}
+	return names
+}
+
 // heldOutWords are names of a held-out split that mean the same.
 var heldOutWords = []string{"val", "valid", "validation", "eval", "dev"}
 
