@@ -7,8 +7,8 @@ import (
 )
 
 // Attention says which keys the queries of Builder.Attention see. The zero value: all of them (bidirectional), as PyTorch's
-// scaled_dot_product_attention without a mask. A key is seen where all that is set agrees. Masks are whole numbers and have no gradient; what is added to
-// scores (biases of positions) is composed of MatMul, Add and Softmax.
+// scaled_dot_product_attention without a mask. A key is seen where all that is set agrees. Masks are whole numbers and have no gradient. What is added to
+// scores (a float attn_mask, relative positions, ALiBi) is composed of MatMul, Add and Softmax: see the example of Builder.Attention with a bias.
 type Attention struct {
 	Causal   bool    // query s sees keys up to its own place: t ≤ s + (T-S)
 	Segments *Node   // i32[B S], S = T: only keys of the same number, such as those of the same document of a packed row; nil: all
@@ -23,6 +23,9 @@ type Attention struct {
 //	o := b.Attention(q, k, v, graph.Attention{})             // an encoder's: every token sees every token
 //	o := b.Attention(q, k, v, graph.Attention{Causal: true}) // a decoder's
 func (b *Builder) Attention(q, k, v *Node, a Attention) *Node {
+	b.whole("Segments", a.Segments)
+	b.whole("Keys", a.Keys)
+	b.whole("Mask", a.Mask)
 	attrs, in := npu.Attrs{"scale": b.scale(q, a.Scale), "causal": a.Causal, "seg": a.Segments != nil}, []*Node{q, k, v}
 	if a.Segments != nil {
 		in = append(in, a.Segments)
@@ -34,6 +37,18 @@ func (b *Builder) Attention(q, k, v *Node, a Attention) *Node {
 		attrs["mask"], in = true, append(in, b.heads(a.Mask))
 	}
 	return b.apply(npu.Attention, attrs, in)
+}
+
+// whole refuses a mask of floats, which PyTorch adds to the scores.
+func (b *Builder) whole(name string, mask *Node) {
+	if mask == nil || b.err != nil {
+		return
+	}
+	if d := b.Desc(mask); d.DType.IsFloat() {
+		b.Failf("attention: %s is %v, want i32: it says which keys are seen\nhint: what is added to scores, a float attn_mask, is "+
+			"b.Softmax(b.Add(scores, bias)) with scores = b.Affine(b.MatMul(q, k, false, true), scale, 0) of q, k [B H S D]: "+
+			"see the example of Builder.Attention with a bias", name, d)
+	}
 }
 
 // heads is a mask [S T] or [B S T] as one for all heads.
