@@ -34,12 +34,11 @@ func TestExitCodeOfABrokenSample(t *testing.T) {
 		{fmt.Errorf("x.jpg: %w", syscall.ENOENT), launch.ExitNoInput},
 		{fmt.Errorf("x.jpg: %w", syscall.EIO), launch.ExitTraining},
 	} {
-		bad := failing{noise(t, 8), c.err}
-		_, errs := evaluateOn(t, 1, WithEval(bad, 0))
+		_, errs := evaluateOn(t, 1, WithEval(failing{noise(t, 8), c.err}, 0))
 		if launch.ExitCode(errs[0]) != c.code {
 			t.Errorf("%v in an evaluation: exit code %d, want %d: %v", c.err, launch.ExitCode(errs[0]), c.code, errs[0])
 		}
-		tr, err := New(append(small(t, t.TempDir(), 6), WithModel(mlp), WithData(bad, 4))...)
+		tr, err := New(append(small(t, t.TempDir(), 6), func(cfg *Config) { cfg.Data = failing{cfg.Data, c.err} })...)
 		if err == nil {
 			_, err = tr.Run(context.Background())
 		}
