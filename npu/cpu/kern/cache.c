@@ -6,7 +6,10 @@
 // Note [cached]: a query reads its keys and values once for all heads that share them, CACHE_N at a time, which are in the cache for the second head. If a
 // step of generation has too few queries and key heads for many threads, the keys of each are divided into chunks, whose maxima, sums and outputs are then
 // combined in order. The division depends on shapes only.
-enum { CACHE_N = 64 };
+// Note [walked]: a step of generation has one query in each text, and most of its time goes into waiting for keys and values. So it walks through memory as it
+// lies, all heads of one key and then those of the next: prefetchers follow that, but not rows side by side, or pieces of rows (see kern_few_apart). Outputs
+// are then summed in memory, which costs less than it gains. Where a text has several queries, the cache holds keys for the later ones.
+enum { CACHE_N = 64, CACHE_HEADS = 16 };
 
 // n: B S T H G D, keys in a chunk, chunks, type of keys and values. The workspace has a piece for each query, head and chunk: the query and its
 // output so far, both of D padded to 16, maximum and sum.

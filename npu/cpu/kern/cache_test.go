@@ -3,6 +3,7 @@
 package kern_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -32,6 +33,60 @@ func TestAttentionCached(t *testing.T) {
 				}
 				put(pos, 0, npu.I32, float64(a.t-1))
 				t.Run(fmt.Sprintf("%s/%s", dt, a), func(t *testing.T) { twin{op: op, in: [][]byte{nil, nil, nil, pos}}.run(t, r) })
+			}
+		}
+	}
+}
+
+// One query alone is answered as it is among several, bit by bit, although memory is walked in another order.
+func TestCachedAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	for _, a := range []heads{
+		{b: 1, t: 150, h: 6, g: 6, d: 48}, {b: 2, t: 130, h: 4, g: 2, d: 64}, {b: 1, t: 70, h: 36, g: 4, d: 13}, {b: 1, t: 600, h: 3, g: 1, d: 128},
+	} {
+		for _, dt := range acts {
+			m := newMemory(t, 1<<23)
+			defer m.free()
+			key, val, x := npu.D(dt, a.b, a.t, a.g, a.d), npu.D(dt, a.b, a.t, a.g, a.d), npu.D(dt, a.b, 1, a.h, a.d)
+			size := func(d npu.Desc) int64 { return d.Shape.Elems() * int64(d.DType.Size()) }
+			run := func(s int, q, k, v []byte, at []int) []byte {
+				d := npu.D(dt, a.b, s, a.h, a.d)
+				call, ok := kern.Prepare(npu.Op{Kind: npu.AttentionCached, Attrs: npu.Attrs{"scale": 0.3}, In: []npu.Desc{d, key, val, npu.D(npu.I32, a.b, s)},
+					Out: []npu.Desc{d}})
+				if !ok {
+					t.Fatal("no kernel")
+				}
+				pos, o, work := m.take(int64(4*a.b*s)), m.take(size(d)), m.take(call.Workspace())
+				for i := range a.b * s {
+					put(pos, i, npu.I32, float64(at[i%s]))
+				}
+				cmd, err := call.Bind([]unsafe.Pointer{ptr(q), ptr(k), ptr(v), ptr(pos), ptr(o)}, ptr(work), 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Run(2); err != nil {
+					t.Fatal(err)
+				}
+				return o
+			}
+			fill := func(n npu.Desc) []byte {
+				b := m.take(size(n))
+				for i := range int(n.Shape.Elems()) {
+					put(b, i, dt, r.NormFloat64())
+				}
+				return b
+			}
+			q, k, v := fill(x), fill(key), fill(val)
+			two, row := m.take(2*size(x)), int(size(x))/a.b
+			for i := range a.b {
+				copy(two[2*i*row:], q[i*row:(i+1)*row])
+				copy(two[(2*i+1)*row:], q[i*row:(i+1)*row])
+			}
+			alone, both := run(1, q, k, v, []int{a.t - 2}), run(2, two, k, v, []int{a.t - 2, a.t - 2})
+			for i := range a.b {
+				if !bytes.Equal(alone[i*row:(i+1)*row], both[2*i*row:(2*i+1)*row]) {
+					t.Errorf("%s %+v: text %d: other numbers alone", dt, a, i)
+				}
 			}
 		}
 	}
