@@ -21,6 +21,8 @@ const (
 	Winograd4     = "winograd4-sqrt2"
 	Winograd2     = "winograd2"
 	Winograd4BF16 = "winograd4-sqrt2-bf16"
+	// Pairs computes weight gradients of bf16 pictures directly, but adds the products of two pixels at a time, in the order of pixels.
+	Pairs = "pairs-bf16"
 )
 
 // successors replace algorithms that earlier versions had, for checkpoints that name them. The large tiles interpolated at 0, 1, -1, 2, -2 and infinity, with

@@ -116,6 +116,9 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 				"losses agree to rounding, not bit by bit", name, len(gone), k.Only(gone).Sentence()))
 		}
 	}
+	if found {
+		k.keepDirect(t.dev, ops)
+	}
 	ops = slices.DeleteFunc(ops, func(op npu.Op) bool { _, known := k.Algorithms[tune.Key(op)]; return known })
 	if found && len(ops) == 0 {
 		return k.says("as in the checkpoint "+name+": "+k.Sentence(), len(k.Algorithms) > 0), nil
@@ -125,6 +128,23 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 		return k, nil
 	}
 	return k, t.fastest(ctx, &k, ops)
+}
+
+// keepDirect keeps the direct algorithm for the ops of a checkpoint that an earlier version has written, which had no other for them, so that its runs continue
+// bit by bit: those that have npu.Pairs alone beside it, unless the checkpoint names that.
+func (k *kernelChoice) keepDirect(dev npu.Device, ops []npu.Op) {
+	if slices.Contains(slices.Collect(maps.Values(k.Algorithms)), npu.Pairs) {
+		return
+	}
+	for _, op := range ops {
+		key := tune.Key(op)
+		if _, known := k.Algorithms[key]; !known && slices.Equal(npu.Algorithms(dev, op), []string{npu.Direct, npu.Pairs}) {
+			if k.Algorithms == nil {
+				k.Algorithms = map[string]string{}
+			}
+			k.Algorithms[key] = npu.Direct
+		}
+	}
 }
 
 // recall adds the algorithms that are known to be the fastest ones on this machine. A plan shows these, and does not measure the others.

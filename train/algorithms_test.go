@@ -44,11 +44,32 @@ func (d earlierWays) Algorithms(op npu.Op) (list []string) {
 	return list
 }
 
+// pairWays has Pairs for weight gradients, which an earlier version did not have: oneWeights.
+type pairWays struct{ twoWays }
+
+func (d pairWays) Algorithms(op npu.Op) []string {
+	if op.Kind == npu.Conv2DBwdWeights {
+		return []string{npu.Direct, npu.Pairs}
+	}
+	return d.twoWays.Algorithms(op)
+}
+
+type oneWeights struct{ twoWays }
+
+func (d oneWeights) Algorithms(op npu.Op) []string {
+	if op.Kind == npu.Conv2DBwdWeights {
+		return []string{npu.Direct}
+	}
+	return d.twoWays.Algorithms(op)
+}
+
 func init() {
 	for name, wrap := range map[string]func(npu.Device) npu.Device{
 		"two-ways":  func(d npu.Device) npu.Device { return twoWays{d} },
 		"no-choice": func(d npu.Device) npu.Device { return noChoice{twoWays{d}} },
 		"earlier":   func(d npu.Device) npu.Device { return earlierWays{twoWays{d}} },
+		"pairs":     func(d npu.Device) npu.Device { return pairWays{twoWays{d}} },
+		"no-pairs":  func(d npu.Device) npu.Device { return oneWeights{twoWays{d}} },
 		"one-way":   func(d npu.Device) npu.Device { return d },
 	} {
 		npu.Register(name, -1, func(o npu.Options) (npu.Device, error) {
@@ -199,6 +220,25 @@ func TestResumeWithASuccessor(t *testing.T) {
 	got, err := convolving(t, []*cache{newCache(t, npu.Direct)}, WithCheckpoints(dir, 2), WithSteps(6))
 	if want := "the run continues with " + npu.Winograd4 + " for 3 of 3"; err != nil || got[0] != allWinograd || !strings.Contains(said(), want) {
 		t.Errorf("%q %v\n%s", got, err, said())
+	}
+}
+
+// A checkpoint of a version that had no other algorithm for weight gradients continues with the direct one, where a new run would measure. A checkpoint of a
+// version that had it continues with what was measured.
+func TestResumeFromBeforePairs(t *testing.T) {
+	for device, want := range map[string]string{
+		"no-pairs": npu.Winograd4 + " direct " + npu.Winograd4,
+		"pairs":    "direct " + npu.Pairs + " direct",
+	} {
+		dir, fast := t.TempDir(), map[string]string{"no-pairs": npu.Winograd4, "pairs": npu.Pairs}[device]
+		if got, err := convolving(t, []*cache{newCache(t, fast)}, WithCheckpoints(dir, 2), WithDevice(device, 1)); err != nil || got[0] != want {
+			t.Fatalf("%s: %q %v", device, got, err)
+		}
+		other := newCache(t, npu.Pairs)
+		got, err := convolving(t, []*cache{other}, WithCheckpoints(dir, 2), WithSteps(6), WithDevice("pairs", 1))
+		if err != nil || got[0] != want || other.held != 0 {
+			t.Errorf("%s: resumed with %q %v, contests %d", device, got, err, other.held)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@
 //   - the plain-Go reference (package ref) on plain layouts, so that every kind of npu/kinds.go works.
 //
 // 3x3 convolutions of stride 1 in f32 and bf16 are also computed by Winograd's algorithm, where the op names it (npu.AttrAlgorithm, winograd.go).
+// Weight gradients of other convolutions in bf16 have a kernel that multiplies pairs of pixels (pairs.go).
 //
 // Kernel.Impl names the one used: "dnnl:brgconv:avx512_core", "c:…", "go:…". A reference implementation of the library is not used for convolutions and
 // matmuls if another layout has a fast one. Info.Slow lists large ops that plain loops execute nevertheless.

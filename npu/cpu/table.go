@@ -18,6 +18,9 @@ func (d *Device) makers(op npu.Op) []maker {
 	if winogradForms[op.Attrs.Str(npu.AttrAlgorithm)].tile != 0 {
 		return []maker{winogradMaker}
 	}
+	if op.Attrs.Str(npu.AttrAlgorithm) == npu.Pairs {
+		return []maker{pairsMaker}
+	}
 	kind, list := op.Kind, []maker{kernMaker}
 	m, ok := dnnlMakers[kind]
 	switch {

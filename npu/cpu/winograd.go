@@ -108,6 +108,9 @@ func (d *Device) Algorithms(op npu.Op) []string {
 			list = append(list, name)
 		}
 	}
+	if _, err := d.pairs(c); err == nil {
+		list = append(list, npu.Pairs)
+	}
 	return list
 }
 

@@ -30,3 +30,6 @@ func Apart(way int) { setApart(way) }
 
 // Table is the address of the constants of a call.
 func Table(c *Call) uintptr { return uintptr(c.table.mem) }
+
+// CallFor is Call for an instruction set: 0 is the baseline.
+func (p *Pairs) CallFor(isa int) *Call { return p.callFor(isa) }

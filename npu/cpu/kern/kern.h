@@ -70,7 +70,7 @@ typedef const kern_fn kern_table[KERN_ISAS];
 	X(embedding) X(embedding_bwd) X(rmsnorm) X(rmsnorm_bwd) X(rope) X(swiglu) X(swiglu_bwd) X(fewrows) \
 	X(layernorm) X(layernorm_bwd) X(gelu) X(gelu_bwd) \
 	X(lce_labels) X(lce_tile) X(lce_end) X(lce_loss) X(lce_scale) X(lce_dx) X(lce_hits) X(lce_prob) \
-	X(wino_conv) X(wino_conv_bwd_weights) X(pack)
+	X(wino_conv) X(wino_conv_bwd_weights) X(pack) X(pairs)
 
 #define KERN_EXTERN(name) extern kern_table kern_##name;
 KERN_LIST(KERN_EXTERN)
