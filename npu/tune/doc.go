@@ -14,7 +14,7 @@
 // # How it is measured
 //
 // Contestants run in turn (A B A B) on the stream that will execute the network, on about as many pictures as make 2 GFLOP, or more where the device
-// treats more in another way ([Formed]); the best time of each counts. A contest ends early if its result is clear. All of ResNet50 takes about a second.
+// treats more in another way ([Formed]); the best time of each counts. A contest ends early if its result is clear. All of ResNet50 takes a second or two.
 //
 // # Where results are kept
 //

@@ -23,6 +23,8 @@
 //
 // Pack (pack.go) is the exception among conversions: weights from float32 to blocks of bf16.
 //
+// Pairs (pairs.go), a weight gradient of bf16 convolutions, is made by the caller too: it has one order of weights.
+//
 // Winograd's convolution (winograd.go) has only its transforms here. The matrix products between them are commands of the caller, which the kernel runs in the
 // threads that do the transforms.
 //
