@@ -405,3 +405,39 @@ func TestTensorsAllocateNothing(t *testing.T) {
 		t.Errorf("%d bytes a step; the tensor has 320000", per)
 	}
 }
+
+// Counts stay exact in 16 bits, where a number above 256 would be rounded.
+func TestConfusionIn16Bits(t *testing.T) {
+	dev, err := npu.Open("cpu", npu.Options{Threads: 1})
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Fatal(err)
+	}
+	constant := func(b *graph.Builder, in Inputs) Outputs {
+		o := counting(b, in)
+		zero := b.Linear(in["image"], b.Param("zero", []int{4, 6}, graph.Zeros()), nil) // equal logits: the first class is predicted
+		loss, _ := b.CrossEntropy(zero, in["label"])
+		o.Loss, o.Sums["zero"] = b.Add(o.Loss, loss), b.ConfusionMatrix(zero, in["label"])
+		return o
+	}
+	var steps []Values
+	tr, err := New(WithModel(constant), WithData(noise(t, 3000), 1500), WithSteps(1), WithLR(0.1), WithDevice("cpu", 1), WithCompute(npu.BF16),
+		WithOptimizer(optim.Default(optim.SGD, 0)), seen(&steps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v := steps[0]
+	if v["zero"].Sum() != 1500 || v["confusion"].Sum() != 1500 || v["right"].Item()/1500 != v["top1"].Item() {
+		t.Errorf("%v", v)
+	}
+	for i, share := range v["share"].Values {
+		if n := math.Round(1500 * share); n < 300 || v["zero"].At(i, 0) != n || v["confusion"].Row(i).Sum() != n {
+			t.Errorf("class %d has %v rows: %v", i, n, v)
+		}
+	}
+}
