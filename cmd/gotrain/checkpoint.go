@@ -38,7 +38,7 @@ func absent(path string, err error) error {
 	name := filepath.Base(path)
 	switch {
 	case errors.Is(err, checkpoint.ErrNone):
-		return fmt.Errorf("%w\nhint: a run writes a checkpoint at its end and when it is stopped, and at each interval of checkpoint.every_epochs or every_steps", err)
+		return fmt.Errorf("%w\nhint: a run writes a checkpoint at its end, when it is stopped, and as often as checkpoint.every_epochs or every_steps say", err)
 	case errors.Is(err, fs.ErrNotExist) && holdsCheckpoint(filepath.Join("runs", name)):
 		return fmt.Errorf("%w\nhint: did you mean %s?", err, filepath.Join("runs", name))
 	}

@@ -1,6 +1,5 @@
-// Command finetune teaches a pretrained ResNet50 new classes: go run ./examples/finetune weights.safetensors flowers runs/flowers. The folder has train/CLASS
-// and val/CLASS. The stem and the first two stages keep their values, the new classifier learns ten times as fast as the rest, evaluation uses an average of
-// the weights, and the best checkpoint is kept, for gotrain predict.
+// Command finetune teaches a pretrained ResNet50 new classes: go run ./examples/finetune weights.safetensors flowers runs/flowers. The stem and two stages keep
+// their values, the classifier learns ten times as fast as the rest, evaluation uses an average of the weights, and the best checkpoint is kept.
 package main
 
 import (
@@ -38,7 +37,8 @@ func finetune(ctx context.Context, cfg resnet.Config, weights, root, out string,
 			loss, n := b.CrossEntropy(logits, in["label"])
 			return train.Outputs{Loss: loss, Count: n, Logits: logits, Metrics: map[string]*graph.Node{"top1": b.TopK(logits, in["label"], 1)}}
 		}),
-		train.WithNetwork("resnet", cfg), train.WithInitFrom(weights, true), train.WithCheckpoints(out, -1), train.WithMonitor(train.Monitor{Metric: "top1", KeepBest: true, Patience: 5}),
+		train.WithNetwork("resnet", cfg), train.WithInitFrom(weights, true), train.WithCheckpoints(out, -1),
+		train.WithMonitor(train.Monitor{Metric: "top1", KeepBest: true, Patience: 5}),
 		train.WithGroups(train.ParamGroup{Name: "early", Match: train.MatchAny("conv1.*", "bn1.*", "layer1.*", "layer2.*"), Frozen: true},
 			train.ParamGroup{Name: "classifier", Match: train.MatchAny("fc.*"), LRFactor: 10}))
 	if err != nil {
@@ -49,7 +49,7 @@ func finetune(ctx context.Context, cfg resnet.Config, weights, root, out string,
 
 func main() {
 	if len(os.Args) != 4 {
-		log.Fatal("usage: finetune WEIGHTS PICTURES RESULTS")
+		log.Fatal("usage: finetune WEIGHTS PICTURES RESULTS, with PICTURES/train/CLASS and PICTURES/val/CLASS")
 	}
 	res, err := finetune(context.Background(), resnet.Config{Depth: 50}, os.Args[1], os.Args[2], os.Args[3], 20, 224)
 	if err != nil {
