@@ -8,6 +8,10 @@ TABLE(bn_fwd);
 TABLE(bn_bwd);
 TABLE(bn_infer);
 
+// Note [past]: an output of so many bytes does not fit into a cache, so its next reader gets it from memory in any case, and stores past the caches save
+// reading the memory that they overwrite. A smaller one is still cached when the next convolution reads it, which otherwise loses what batch norm gains.
+int64_t kern_bn_past = (int64_t)32 << 20;
+
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 bn_cut bn_cut_of(const kern_cmd *c) {
@@ -40,9 +44,18 @@ static void both(void *ctx, int64_t lo, int64_t hi) {
 	}
 }
 
+// Each pass begins where the data are that the last one has left in the cache. Before forward, that is the convolution, which wrote x from its beginning.
+// Backward writes dx where dy is, and ends at the beginning, which the next convolution reads first.
+static void walk(const bn_pass *p, int64_t lo, int64_t hi, int back, void (*fn)(const bn_pass *p, int64_t g, int64_t i)) {
+	for (int64_t k = lo; k < hi; k++) {
+		int64_t i = back ? lo + hi - 1 - k : k;
+		fn(p, i / p->t.items, i % p->t.items);
+	}
+}
+
 static void first(void *ctx, int64_t lo, int64_t hi) {
-	bn_pass *p = ctx;
-	for (int64_t i = lo; i < hi; i++) p->first(p, i / p->t.items, i % p->t.items);
+	const bn_pass *p = ctx;
+	walk(p, lo, hi, p->merge == bn_merge_fwd, p->first);
 }
 
 static void merge(void *ctx, int64_t lo, int64_t hi) {
@@ -56,8 +69,8 @@ static void merge(void *ctx, int64_t lo, int64_t hi) {
 }
 
 static void second(void *ctx, int64_t lo, int64_t hi) {
-	bn_pass *p = ctx;
-	for (int64_t i = hi - 1; i >= lo; i--) p->second(p, i / p->t.items, i % p->t.items);
+	const bn_pass *p = ctx;
+	walk(p, lo, hi, p->merge == bn_merge_bwd, p->second);
 }
 
 void bn_two_pass(bn_pass *p, int nthreads) {
@@ -70,6 +83,8 @@ void bn_two_pass(bn_pass *p, int nthreads) {
 			void **v = p->cmd->p;
 			bn_factors(((float *)v[2])[ch], ((float *)v[3])[ch], ((float *)v[4])[ch], ((float *)v[5])[ch], p->par[3] + ch, p->par[4] + ch);
 		}
+	int64_t size = p->cmd->dt == KERN_BF16 ? 2 : 4;
+	p->past = p->merge == bn_merge_fwd && p->t.c * p->t.m * size >= kern_bn_past;
 	// A group is a small part of the tensor, so that its second pass finds it in the cache. Worthwhile if the groups occupy the threads evenly.
 	if (p->t.groups > 1 && (p->t.groups % nthreads == 0 || p->t.groups >= 8 * nthreads)) {
 		kern_for(nthreads, p->t.groups, p->t.m * p->t.width, both, p);
@@ -86,6 +101,12 @@ static int64_t item_rows(const bn_cut *t, int64_t i) {
 	return rows;
 }
 
+// Four channels at once: two vectors of the baseline instruction set, so that sums have the same bits in every build.
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef double wide __attribute__((vector_size(32), aligned(8), may_alias));
+#define FOUR(p) __builtin_convertvector(*(const four *)(p), wide)
+#define WIDE(p) (*(wide *)(p))
+
 // Items hold mean and sum of squared differences from it. They are merged as Chan, Golub and LeVeque do (STAN-CS-79-773).
 void bn_merge_fwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1) {
 	const bn_cut *t = &p->t;
@@ -100,13 +121,20 @@ void bn_merge_fwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1) {
 		for (int64_t i = 0; i < t->items; i++) {
 			const float *s = bn_sums(t, p->sums, g, i) + c0;
 			double rows = (double)item_rows(t, i);
-			for (int64_t j = 0; j < w; j++) mu[j] += rows * s[j];
+			int64_t j = 0;
+			for (; j + 4 <= w; j += 4) WIDE(mu + j) += rows * FOUR(s + j);
+			for (; j < w; j++) mu[j] += rows * s[j];
 		}
 		for (int64_t j = 0; j < w; j++) mu[j] /= m;
 		for (int64_t i = 0; i < t->items; i++) {
 			const float *s = bn_sums(t, p->sums, g, i) + c0;
 			double rows = (double)item_rows(t, i);
-			for (int64_t j = 0; j < w; j++) sq[j] += s[t->width + j] + rows * (s[j] - mu[j]) * (s[j] - mu[j]);
+			int64_t j = 0;
+			for (; j + 4 <= w; j += 4) {
+				wide d = FOUR(s + j) - WIDE(mu + j);
+				WIDE(sq + j) += FOUR(s + t->width + j) + rows * d * d;
+			}
+			for (; j < w; j++) sq[j] += s[t->width + j] + rows * (s[j] - mu[j]) * (s[j] - mu[j]);
 		}
 		for (int64_t j = 0; j < w; j++) {
 			int64_t ch = g * t->width + c0 + j;
@@ -134,8 +162,9 @@ void bn_merge_bwd(const bn_pass *p, int64_t g, int64_t c0, int64_t c1) {
 		for (int64_t j = 0; j < w; j++) sum[j] = dot[j] = 0;
 		for (int64_t i = 0; i < t->items; i++) {
 			const float *s = bn_sums(t, p->sums, g, i) + c0;
-			for (int64_t j = 0; j < w; j++) sum[j] += s[j];
-			for (int64_t j = 0; j < w; j++) dot[j] += s[t->width + j];
+			int64_t j = 0;
+			for (; j + 4 <= w; j += 4) WIDE(sum + j) += FOUR(s + j), WIDE(dot + j) += FOUR(s + t->width + j);
+			for (; j < w; j++) sum[j] += s[j], dot[j] += s[t->width + j];
 		}
 		for (int64_t j = 0; j < w; j++) {
 			int64_t ch = g * t->width + c0 + j;

@@ -12,6 +12,13 @@ import "C"
 
 import "github.com/gotrain/gotrain/npu"
 
+// setPast changes from how many bytes on forward writes past the caches, and returns what it was, for tests.
+func setPast(bytes int64) int64 {
+	was := int64(C.kern_bn_past)
+	C.kern_bn_past = C.int64_t(bytes)
+	return was
+}
+
 func init() {
 	register(npu.BatchNorm, prepareBatchNorm)
 	register(npu.BatchNormInfer, prepareBatchNormInfer)

@@ -35,6 +35,7 @@ struct bn_pass {
 	bn_cut t;
 	kern_cmd *cmd;
 	float *sums;
+	int past;      // the second pass writes past the caches, see Note [past]
 	float *par[5]; // per channel: factors for the second pass; the last two for BN_OWN
 	void (*first)(const bn_pass *p, int64_t g, int64_t i);
 	void (*merge)(const bn_pass *p, int64_t g, int64_t c0, int64_t c1); // channels c0…c1-1 of the group
@@ -59,6 +60,9 @@ static inline bn_place bn_place_of(const bn_pass *p, int64_t g, int64_t i, int64
 
 enum { MASK_NONE, MASK_Y, MASK_X };
 static inline int bn_mask(int flags) { return flags & BN_OWN ? MASK_X : flags & BN_RELU ? MASK_Y : MASK_NONE; }
+
+// From how many bytes on forward writes past the caches; tests change it.
+extern int64_t kern_bn_past;
 
 // bn_two_pass runs first over all items, merge, then second.
 void bn_two_pass(bn_pass *p, int nthreads);

@@ -117,6 +117,33 @@ func bnBwd(t *testing.T, r *rand.Rand, x npu.Desc, a npu.Attrs) {
 	twin{op: op, in: [][]byte{nil, nil, nil, nil, nil, positive(x.Shape[1])}, alias: alias}.run(t, r)
 }
 
+// TestBatchNormPast: outputs that are written past the caches have the same bits, in every build, order and type, with one thread and two.
+func TestBatchNormPast(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 2))
+	defer kern.Past(kern.Past(0))
+	bnCases(r, func(x npu.Desc, a npu.Attrs) {
+		v := npu.D(npu.F32, x.Shape[1])
+		op := npu.Op{Kind: npu.BatchNorm, Attrs: a, In: []npu.Desc{x, v, v, v, v}, Out: []npu.Desc{x, v, v, v, v}}
+		args := [][]byte{random(r, x), random(r, v), random(r, v), random(r, v), positive(x.Shape[1])}
+		if a.Bool("add") {
+			op.In, args = append(op.In, x), append(args, random(r, x))
+		}
+		for isa := range kern.ISAs() {
+			c, _ := kern.PrepareFor(op, isa)
+			kern.Past(1 << 40)
+			want := twin{op: op}.exec(t, c, args, 1)
+			kern.Past(0)
+			for threads := 1; threads <= 2; threads++ {
+				for i, got := range (twin{op: op}).exec(t, c, args, threads) {
+					if !bytes.Equal(want[i], got) {
+						t.Fatalf("%s: output %d differs with %d threads", op, i, threads)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestOwnY: with the promise own_y the mask is taken from x, without reading y; the result must be that of the mask from y to the last bit, in every
 // build of the kernels.
 func TestOwnY(t *testing.T) {

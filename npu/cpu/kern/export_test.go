@@ -33,3 +33,6 @@ func Table(c *Call) uintptr { return uintptr(c.table.mem) }
 
 // CallFor is Call for an instruction set: 0 is the baseline.
 func (p *Pairs) CallFor(isa int) *Call { return p.callFor(isa) }
+
+// Past changes from how many bytes on batch norm writes past the caches, and returns what it was.
+func Past(bytes int64) int64 { return setPast(bytes) }

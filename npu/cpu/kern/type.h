@@ -5,12 +5,19 @@
 #undef LD
 #undef ST
 #undef SPAN
+#undef LD2
+#undef ST2
+#undef PAST2
 #define FN(name) CAT(CAT(name, _), ISA(E))
 #define LD1 CAT(ld1_, ISA(E))
 #define ST1 CAT(st1_, ISA(E))
 // Loads and stores of n lanes; n, which must be in scope where they are used, is VL except for the last vector.
 #define LD(p) (n == VL ? CAT(ld_, ISA(E))(p) : CAT(ldn_, ISA(E))(p, n))
 #define ST(p, v) (n == VL ? CAT(st_, ISA(E))(p, v) : CAT(stn_, ISA(E))(p, v, n))
+// Pairs of vectors, see vec.h.
+#define LD2 CAT(ld2_, ISA(E))
+#define ST2 CAT(st2_, ISA(E))
+#define PAST2 CAT(past2_, ISA(E))
 // SPAN runs BODY(R, n, i) over m elements, R vectors at a time.
 #define SPAN(m, BODY)                                                           \
 	do {                                                                        \

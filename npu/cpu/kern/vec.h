@@ -6,6 +6,7 @@
 typedef float ISA(V) __attribute__((vector_size(4 * VL)));
 typedef float ISA(VU) __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 typedef uint32_t ISA(U) __attribute__((vector_size(4 * VL)));
+typedef uint32_t ISA(UU) __attribute__((vector_size(4 * VL), aligned(2), may_alias));
 typedef int32_t ISA(I) __attribute__((vector_size(4 * VL)));
 typedef uint16_t ISA(H) __attribute__((vector_size(2 * VL)));
 typedef uint16_t ISA(HU) __attribute__((vector_size(2 * VL), aligned(2), may_alias));
@@ -15,7 +16,16 @@ typedef uint16_t ISA(HU) __attribute__((vector_size(2 * VL), aligned(2), may_ali
 
 INLINE V ISA(splat)(float x) { return x - (V){0}; }
 INLINE V ISA(select)(I mask, V a, V b) { return (V)((mask & (I)a) | (~mask & (I)b)); }
-INLINE V ISA(vrelu)(V v) { return ISA(select)(v < (V){}, (V){}, v); } // keeps NaN
+// Keeps NaN, and the sign of zero: the instructions give their second operand then.
+INLINE V ISA(vrelu)(V v) {
+#if VL == 16
+	return (V)_mm512_max_ps(_mm512_setzero_ps(), (__m512)v);
+#elif VL == 8
+	return (V)_mm256_max_ps(_mm256_setzero_ps(), (__m256)v);
+#else
+	return ISA(select)(v < (V){}, (V){}, v);
+#endif
+}
 
 // The sum of all lanes: the upper half is added to the lower one until one is left.
 INLINE float ISA(vsum)(V v) {
@@ -220,6 +230,44 @@ INLINE V ISA(keep)(V v, int n) {
 	return (V)((lane < n) & (I)v);
 }
 
+// Note [pairs]: two vectors at once, in the order that costs least. Of bfloat16 that is the elements of even number and those of odd number, each the upper
+// half of a word after one shift or mask, where vectors in order take two instructions for each to widen. Sums of channels do not mind as long as the vectors
+// that go with them have that order too: pair puts them into it, and unpair back.
+INLINE void ISA(ld2_f32)(const float *p, V v[2]) { v[0] = ISA(ld_f32)(p), v[1] = ISA(ld_f32)(p + VL); }
+INLINE void ISA(ld2_bf16)(const uint16_t *p, V v[2]) {
+	U t = *(const ISA(UU) *)p;
+	v[0] = (V)(t << 16), v[1] = (V)(t & 0xffff0000);
+}
+INLINE V ISA(pack2_bf16)(const V v[2]) {
+#if VL == 16
+	static const uint16_t order[32] __attribute__((aligned(64))) = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+	                                                                8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+	return (V)_mm512_permutexvar_epi16(_mm512_load_si512(order), (__m512i)_mm512_cvtne2ps_pbh((__m512)v[1], (__m512)v[0]));
+#else
+	return (V)((U)ISA(round_bf16)(v[0]) >> 16 | (U)ISA(round_bf16)(v[1]));
+#endif
+}
+INLINE void ISA(st2_f32)(float *p, const V v[2]) { ISA(st_f32)(p, v[0]), ISA(st_f32)(p + VL, v[1]); }
+INLINE void ISA(st2_bf16)(uint16_t *p, const V v[2]) { ISA(st_f32)((float *)p, ISA(pack2_bf16)(v)); }
+
+// Stores past the caches, of whole vectors at their alignment. Before another thread reads them, past_end.
+INLINE void ISA(past)(void *p, V v) {
+#if VL == 16
+	_mm512_stream_ps(p, (__m512)v);
+#elif VL == 8
+	_mm256_stream_ps(p, (__m256)v);
+#else
+	*(V *)p = v;
+#endif
+}
+INLINE void ISA(past2_f32)(float *p, const V v[2]) { ISA(past)(p, v[0]), ISA(past)(p + VL, v[1]); }
+INLINE void ISA(past2_bf16)(uint16_t *p, const V v[2]) { ISA(past)(p, ISA(pack2_bf16)(v)); }
+INLINE void ISA(past_end)(void) {
+#if VL > 4
+	_mm_sfence();
+#endif
+}
+
 #undef SHUFFLE
 #ifdef __clang__
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -227,23 +275,45 @@ INLINE V ISA(keep)(V v, int n) {
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (I){__VA_ARGS__})
 #endif
 
+#if VL == 16
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define LOWER 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define UPPER 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif VL == 8
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#define LOWER 0, 8, 1, 9, 2, 10, 3, 11
+#define UPPER 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#define LOWER 0, 4, 1, 5
+#define UPPER 2, 6, 3, 7
+#endif
+INLINE void ISA(pair_f32)(V v[2]) { (void)v; }
+INLINE void ISA(unpair_f32)(V v[2]) { (void)v; }
+INLINE void ISA(pair_bf16)(V v[2]) {
+	V a = v[0], b = v[1];
+	v[0] = SHUFFLE(a, b, EVEN), v[1] = SHUFFLE(a, b, ODD);
+}
+INLINE void ISA(unpair_bf16)(V v[2]) {
+	V a = v[0], b = v[1];
+	v[0] = SHUFFLE(a, b, LOWER), v[1] = SHUFFLE(a, b, UPPER);
+}
+
 // Transposes VL vectors: log2(VL) times the first half is interleaved with the second.
 INLINE void ISA(vturn)(V b[VL]) {
 	UNROLL for (int s = 1; s < VL; s *= 2) {
 		V t[VL];
 		_Pragma("GCC unroll 16") for (int i = 0; i < VL / 2; i++) {
 			V x = b[i], y = b[i + VL / 2];
-#if VL == 16
-			t[2 * i] = SHUFFLE(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-			t[2 * i + 1] = SHUFFLE(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-#elif VL == 8
-			t[2 * i] = SHUFFLE(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
-			t[2 * i + 1] = SHUFFLE(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
-#else
-			t[2 * i] = SHUFFLE(x, y, 0, 4, 1, 5);
-			t[2 * i + 1] = SHUFFLE(x, y, 2, 6, 3, 7);
-#endif
+			t[2 * i] = SHUFFLE(x, y, LOWER), t[2 * i + 1] = SHUFFLE(x, y, UPPER);
 		}
 		_Pragma("GCC unroll 16") for (int i = 0; i < VL; i++) b[i] = t[i];
 	}
 }
+#undef EVEN
+#undef ODD
+#undef LOWER
+#undef UPPER
