@@ -410,7 +410,8 @@ INLINE void FN(bn_dx_body)(const bn_place *p, int64_t at, int64_t ld, const V *k
 }
 
 // If dx lies apart from dy, its lines come from memory, too, and rows come in the order of memory.
-INLINE void FN(bn_dx_item)(const bn_place *p, int64_t rows, int64_t w, const float *k, const float *b, const float *a, int layout, int mask, int sum, int apart) {
+INLINE void FN(bn_dx_item)(const bn_place *p, int64_t rows, int64_t w, const float *k, const float *b, const float *a, int layout, int mask, int sum,
+                           int apart) {
 	if (layout != KERN_ROWS) {
 		V kk[SETS], bb[SETS], aa[SETS], ma[SETS] = {0}, mb[SETS] = {0};
 		FN(bn_sets)(kk, k, w), FN(bn_sets)(bb, b, w), FN(bn_sets)(aa, a, w);
