@@ -38,6 +38,7 @@ type generateFlags struct {
 	sampling          generate.Sampling
 	noBOS, asJSON     bool
 	special, noPrompt bool
+	profile           bool
 }
 
 func (a *app) generateCmd() *cobra.Command {
@@ -83,6 +84,7 @@ Tokens are sampled unless --temperature is 0; the same seed gives the same text.
 	fl.StringVar(&f.device, "device", "auto", "auto, cpu or ref")
 	fl.IntVar(&f.threads, "threads", 0, "compute threads; 0: all cores")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object per prompt, with the text, the tokens and the speed")
+	fl.BoolVar(&f.profile, "profile", false, "time every kernel, and say on standard error where the time of a token goes")
 	c.MarkFlagsMutuallyExclusive("prompt", "prompts")
 	return c
 }
@@ -143,6 +145,9 @@ func (a *app) generate(ctx context.Context, path string, f *generateFlags, stdin
 			fmt.Fprintf(a.err, ", weights read at %.1f GB/s", float64(g.WeightBytes())*float64(stats.Steps)/s/1e9)
 		}
 		fmt.Fprintln(a.err)
+	}
+	if e := a.printTokenTime(stats); err == nil {
+		err = e
 	}
 	return err
 }
@@ -256,7 +261,7 @@ func (f *generateFlags) open(m llamafile.Model, prompts [][]int32) (*generate.Ge
 	if err != nil {
 		return nil, launch.WithCode(launch.ExitUsage, err)
 	}
-	o := generate.Options{Threads: f.threads, Compute: dtype, Texts: len(prompts), Room: room}
+	o := generate.Options{Threads: f.threads, Compute: dtype, Texts: len(prompts), Room: room, Profile: f.profile}
 	if place, err := launch.Place(launch.Identity{LocalWorld: 1}, os.LookupEnv); o.Threads == 0 && err == nil && place.Why != "" {
 		o.Threads = place.Threads // a device counts cores, not quotas
 		fmt.Fprintln(os.Stderr, place.Why)

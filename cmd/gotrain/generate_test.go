@@ -81,6 +81,27 @@ func TestGenerateSeveral(t *testing.T) {
 	}
 }
 
+// A profile accounts for the time of a token, on standard error, and leaves the text alone.
+func TestGenerateProfile(t *testing.T) {
+	args := []string{"generate", stories, "-t", "0", "-n", "50", "--threads", "1"}
+	plain, _, _ := cli(t, args...)
+	out, errs, code := cli(t, append(args, "--profile")...)
+	if code != 0 || out != plain {
+		t.Fatalf("code %d\n%s%s", code, out, errs)
+	}
+	for _, want := range []string{"\nkernel ", "\nmatmul", "\nattention_cached  5 ", "\nbetween kernels ", "\na token takes ", "(medians of 49 tokens)\n"} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("no %q in\n%s", want, errs)
+		}
+	}
+	if strings.Contains(plain, "kernel") {
+		t.Errorf("a profile without being asked:\n%s", plain)
+	}
+	if out, errs, code = cli(t, "generate", stories, "-t", "0", "-n", "1", "--threads", "1", "--profile"); code != 0 || strings.Contains(errs, "kernel") {
+		t.Errorf("the only token comes with the prompt: code %d\n%s%s", code, out, errs)
+	}
+}
+
 func TestGenerateErrors(t *testing.T) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "s.bin")

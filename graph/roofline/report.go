@@ -80,7 +80,7 @@ func New(step []Sample, l npu.Limits) *Report {
 		key := s.Op.String() + " " + s.Impl
 		k := kernels[key]
 		if k == nil {
-			k = &Kernel{Kind: KindOf(s.Op), Shape: shapes(s.Op), Impl: s.Impl, op: s.Op}
+			k = &Kernel{Kind: KindOf(s.Op), Shape: Shapes(s.Op), Impl: s.Impl, op: s.Op}
 			kernels[key] = k
 		}
 		k.add(s, l)
@@ -177,8 +177,8 @@ func KindOf(o npu.Op) string {
 	return o.Kind
 }
 
-// shapes prints the arguments of an op, without scalars and statistics unless there is nothing else.
-func shapes(o npu.Op) string {
+// Shapes prints the arguments of an op, without scalars and statistics unless there is nothing else.
+func Shapes(o npu.Op) string {
 	list := func(ds []npu.Desc) string {
 		var s []string
 		for _, d := range ds {

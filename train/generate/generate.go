@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gotrain/gotrain/graph/models/llama"
+	"github.com/gotrain/gotrain/npu"
 )
 
 // Stats reports how long a run took.
@@ -16,6 +17,8 @@ type Stats struct {
 	Reading         time.Duration // time to read the prompts
 	Writing         time.Duration // time for all tokens except each text's first, which comes with its prompt
 	Steps           int           // tokens of the longest text
+	// Kernels are the kernels that ran in the time of Writing, in order, with Options.Profile. Their launches are valid until the Generator is closed.
+	Kernels []npu.Sample
 }
 
 // PerSecond is the number of tokens generated per second over all texts; 0 if there were none.
@@ -24,6 +27,21 @@ func (s Stats) PerSecond() float64 {
 		return 0
 	}
 	return float64(s.Written) / s.Writing.Seconds()
+}
+
+// ByStep cuts Kernels into those of each step. The last step is left out where it was cut off.
+func (s Stats) ByStep() (steps [][]npu.Sample) {
+	if len(s.Kernels) == 0 {
+		return nil
+	}
+	n := 1
+	for n < len(s.Kernels) && s.Kernels[n].Launch != s.Kernels[0].Launch {
+		n++
+	}
+	for all := s.Kernels; len(all) >= n; all = all[n:] {
+		steps = append(steps, all[:n])
+	}
+	return steps
 }
 
 // text is one text being generated.
@@ -51,9 +69,15 @@ func (g *Generator) Run(ctx context.Context, prompts [][]int32, s Sampling, limi
 		st.Prompt += len(p)
 	}
 	st.Reading = time.Since(begin)
+	if g.opt.Profile {
+		g.stream.Profile(true)
+	}
 	begin = time.Now()
 	err = g.write(ctx, texts, emit, &st)
 	st.Writing = time.Since(begin)
+	if g.opt.Profile {
+		st.Kernels = g.stream.Profile(false)
+	}
 	return st, err
 }
 

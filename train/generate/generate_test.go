@@ -235,6 +235,29 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// A profile has the kernels of every step but those of the prompt, and every step has the same.
+func TestProfile(t *testing.T) {
+	prompt := []int32{1, 403, 407}
+	g := open(t, generate.Options{Device: "ref", Room: 16, Profile: true})
+	for range 2 { // each run begins anew
+		st, err := g.Run(t.Context(), [][]int32{prompt}, generate.Sampling{}, 5, func(int, int32) {})
+		check(t, err)
+		steps := st.ByStep()
+		if st.Steps != 4 || len(steps) != 4 || len(steps[0])*4 != len(st.Kernels) {
+			t.Fatalf("%d steps, %d kernels in %d steps", st.Steps, len(st.Kernels), len(steps))
+		}
+		for i, s := range steps {
+			if len(s) < 20 || s[0].Launch != steps[0][0].Launch || s[len(s)-1].Launch != steps[0][len(s)-1].Launch {
+				t.Errorf("step %d has %d kernels, and others than the first", i, len(s))
+			}
+		}
+	}
+	g = open(t, generate.Options{Device: "ref", Room: 16})
+	if st, err := g.Run(t.Context(), [][]int32{prompt}, generate.Sampling{}, 5, func(int, int32) {}); err != nil || st.Kernels != nil || st.ByStep() != nil {
+		t.Errorf("%d kernels that nobody asked for, %v", len(st.Kernels), err)
+	}
+}
+
 func Example() {
 	f, err := safetensors.Open("../../recipes/data/stories260k/model.safetensors")
 	if err != nil {

@@ -27,6 +27,7 @@ type Options struct {
 	Texts   int               // texts generated at the same time; 1
 	Room    int               // maximum tokens of a text, prompt included; the model's context
 	Chunk   int               // tokens of each prompt to read at a time; 64
+	Profile bool              // times every kernel that writes, see Stats.Kernels; false
 }
 
 // Generator is a model on a device. It may be used by one goroutine at a time.
