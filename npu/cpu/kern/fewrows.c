@@ -20,6 +20,14 @@ static int few_apart(void) {
 	return 0;
 #endif
 }
+// How many bytes ahead neighbouring rows are prefetched that take the given number of bytes together: the rows after them, or those after those, so that memory
+// answers in time. Measured on Intel (family 6, model 207): 2 KiB ahead read 30 MB in a cache at 23.7 GB/s, 4 to 8 KiB at 26; of long rows, where less than
+// all of them lies beside lines that are in use already, 2 KiB read at 21 to 23 and as much as all rows at 25 to 26.
+static inline int64_t few_ahead(int64_t rows) {
+	enum { LEAST = 4096, MOST = 16384 };
+	if (rows > MOST) return MOST / 2;
+	return rows >= LEAST || rows <= 0 ? rows : (LEAST + rows - 1) / rows * rows;
+}
 #define UNROLL_ALL _Pragma("GCC unroll 16")
 #include "isa.h"
 

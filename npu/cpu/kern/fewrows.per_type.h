@@ -19,8 +19,7 @@ INLINE void FN(few_block)(V *sums, int64_t step, const AT *a, const EL *b, int64
 		}                                                                                     \
 	}
 	enum { LINE = 64 / sizeof(EL) };
-	int64_t i = k0, ahead = R * k * (int64_t)sizeof(EL); // the next rows, or, if rows are long, further along the same rows
-	if (ahead > 8192) ahead = 2048;
+	int64_t i = k0, ahead = few_ahead(R * k * (int64_t)sizeof(EL));
 	for (; i + LINE <= k1; i += LINE) {
 		if (AHEAD) UNROLL for (int r = 0; r < R; r++) __builtin_prefetch((const char *)(b + r * apart + i) + ahead);
 		UNROLL for (int l = 0; l < LINE; l += STEP) PRODUCTS(STEP, i + l)
@@ -57,32 +56,51 @@ static void FN(few_put)(const kern_cmd *c, const V *sums, int64_t col, int m) {
 	}
 }
 
-// The products of one row of a with rows j…j+m-1 of b, m ≤ FEW_GROUP, and as many of each further stream, where a fits in the first-level cache: sums stay in
-// registers from the first element to the last, so that nothing but the matrix is loaded. The order of additions is that of few_group.
+// The sums of the products of one row of a with R rows of b, which are apart elements from one another. The sums stay in registers from the first element to
+// the last, so that nothing but the matrix is loaded. The order of additions is that of few_block.
+INLINE void FN(few_dots)(float *sums, const AT *a, const EL *b, int64_t k, int64_t apart, int64_t ahead, const int R, const int AHEAD) {
+	enum { LINE = 64 / sizeof(EL) };
+	V s[FEW_BESIDE(1)];
+	UNROLL for (int u = 0; u < FEW_BESIDE(1); u++) s[u] = (V){0};
+#define PRODUCTS(N, i)                                                          \
+	{                                                                           \
+		int n = N;                                                              \
+		VEC x = LDA(a + (i));                                                   \
+		UNROLL for (int u = 0; u < R; u++) DOT(s[u], x, LDB(b + u * apart + (i))); \
+	}
+	int64_t i = 0;
+	for (; i + LINE <= k; i += LINE) {
+		if (AHEAD) UNROLL for (int u = 0; u < R; u++) __builtin_prefetch((const char *)(b + u * apart + i) + ahead);
+		UNROLL for (int l = 0; l < LINE; l += STEP) PRODUCTS(STEP, i + l)
+	}
+	for (; i + STEP <= k; i += STEP) PRODUCTS(STEP, i)
+	if (i < k) PRODUCTS((int)(k - i), i)
+#undef PRODUCTS
+	ISA(sum4)(sums, s);
+}
+
+// The products of one row of a with rows j…j+m-1 of b, m ≤ FEW_GROUP, and as many of each further stream, where a fits in the first-level cache.
 static void FN(few_single)(const kern_cmd *c, int64_t j, int m, int64_t each) {
 	enum { R = FEW_BESIDE(1) };
 	const AT *a = sizeof(AT) == sizeof(EL) ? c->p[0] : c->ws;
-	int64_t k = c->n[1];
-	float t[R][FEW_GROUP], four[R];
-	for (int r = 0; r < m; r++) {
-		const EL *b = (const EL *)c->p[1] + (j + r) * k;
-		V s[R];
-		UNROLL for (int u = 0; u < R; u++) s[u] = (V){0};
-		int64_t i = 0;
-		for (; i + STEP <= k; i += STEP) {
-			int n = STEP;
-			VEC x = LDA(a + i);
-			UNROLL for (int u = 0; u < R; u++) DOT(s[u], x, LDB(b + u * each * k + i));
+	int64_t k = c->n[1], ahead = few_ahead(R * k * (int64_t)sizeof(EL));
+	const EL *b = (const EL *)c->p[1] + j * k;
+	float t[R][FEW_GROUP], some[4];
+	if (each) {
+		for (int r = 0; r < m; r++) {
+			FN(few_dots)(some, a, b + r * k, k, each * k, 0, R, 0);
+			UNROLL for (int u = 0; u < R; u++) t[u][r] = some[u];
 		}
-		if (i < k) {
-			int n = (int)(k - i);
-			VEC x = LDA(a + i);
-			UNROLL for (int u = 0; u < R; u++) DOT(s[u], x, LDB(b + u * each * k + i));
-		}
-		ISA(sum4)(four, s);
-		UNROLL for (int u = 0; u < R; u++) t[u][r] = four[u];
+		for (int u = 0; u < R; u++) FN(few_store)(c, t[u], 0, j + u * each, m);
+		return;
 	}
-	for (int u = 0; u < R; u++) FN(few_store)(c, t[u], 0, j + u * each, m);
+	int r = 0;
+	for (; r + R <= m; r += R) FN(few_dots)(t[0] + r, a, b + r * k, k, k, ahead, R, 1);
+	for (; r < m; r++) {
+		FN(few_dots)(some, a, b + r * k, k, k, ahead, 1, 1);
+		t[0][r] = some[0];
+	}
+	FN(few_store)(c, t[0], 0, j, m);
 }
 
 // Rows j…j+m-1 of b, m ≤ FEW_GROUP, and as many of each further stream; a stream begins each rows after the one before. With 0 there is but one, whose
@@ -125,14 +143,17 @@ static void FN(few_group)(const kern_cmd *c, int64_t j, int m, int64_t each) {
 static void FN(few_groups)(void *ctx, int64_t lo, int64_t hi) {
 	const kern_cmd *c = ctx;
 	int64_t j = lo * FEW_GROUP, end = hi * FEW_GROUP < c->n[2] ? hi * FEW_GROUP : c->n[2];
+	int single = c->n[0] == 1 && c->n[1] * (int64_t)sizeof(AT) <= FEW_PIECE;
 	if (few_apart()) {
 		int64_t each = (end - j) / FEW_BESIDE(c->n[0]), first = j + each;
-		int single = c->n[0] == 1 && c->n[1] * (int64_t)sizeof(AT) <= FEW_PIECE;
 		for (; j < first; j += FEW_GROUP) {
 			int m = (int)(first - j < FEW_GROUP ? first - j : FEW_GROUP);
 			single ? FN(few_single)(c, j, m, each) : FN(few_group)(c, j, m, each);
 		}
 		j = first + (FEW_BESIDE(c->n[0]) - 1) * each;
 	}
-	for (; j < end; j += FEW_GROUP) FN(few_group)(c, j, (int)(end - j < FEW_GROUP ? end - j : FEW_GROUP), 0);
+	for (; j < end; j += FEW_GROUP) {
+		int m = (int)(end - j < FEW_GROUP ? end - j : FEW_GROUP);
+		single ? FN(few_single)(c, j, m, 0) : FN(few_group)(c, j, m, 0);
+	}
 }
