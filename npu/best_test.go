@@ -30,6 +30,9 @@ func with(t *testing.T, these map[string]family, f func()) {
 func TestOpenBest(t *testing.T) {
 	ok := func(name string) Opener { return func(Options) (Device, error) { return named{name: name}, nil } }
 	broken := func(Options) (Device, error) { return nil, errors.New("no library") }
+	wrong := func(unknown bool) Opener {
+		return func(Options) (Device, error) { return nil, &OptionError{Err: errors.New("no such value"), Unknown: unknown} }
+	}
 	none := func(Options) (Device, error) { return nil, fmt.Errorf("no board: %w", ErrAbsent) }
 	for _, c := range []struct {
 		name         string
@@ -40,6 +43,8 @@ func TestOpenBest(t *testing.T) {
 		{"the best", map[string]family{"slow": {ok("slow"), 0}, "fast": {ok("fast"), 10}}, "fast", "", false},
 		{"the second best", map[string]family{"slow": {ok("slow"), 0}, "fast": {broken, 10}}, "slow", "no library", false},
 		{"the best is not in the machine", map[string]family{"slow": {ok("slow"), 0}, "fast": {none, 10}}, "slow", "", false},
+		{"a mistake in what was asked for", map[string]family{"slow": {ok("slow"), 0}, "fast": {wrong(false), 10}}, "", "no such value", true},
+		{"an option of another family", map[string]family{"slow": {ok("slow"), 0}, "fast": {wrong(true), 10}}, "slow", "no such value", false},
 		{"only what is absent", map[string]family{"fast": {none, 10}}, "", "no board", true},
 		{"none opens", map[string]family{"slow": {broken, 0}, "fast": {broken, 10}}, "", "no library", true},
 		{"none is registered", nil, "", "import the package", true},

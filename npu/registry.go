@@ -71,8 +71,12 @@ func (e *OpenError) ExitCode() int {
 	return 69
 }
 
-// OptionError is wrapped by the error of an Opener for which Options.Extra is wrong: the mistake is in what was asked for, not in the machine.
-type OptionError struct{ Err error }
+// OptionError is wrapped by the error of an Opener for which Options.Extra, or a variable of the environment, is wrong: the mistake is in what was asked for,
+// not in the machine. OpenBest then opens no other device, unless the family does not know the option at all, which may be meant for another one.
+type OptionError struct {
+	Err     error
+	Unknown bool // the family has no option of the name
+}
 
 func (e *OptionError) Error() string { return e.Err.Error() }
 func (e *OptionError) Unwrap() error { return e.Err }
@@ -104,12 +108,16 @@ func byPriority() []string {
 }
 
 // OpenBest opens the family of highest priority that can be opened. passed says why better ones could not be opened, or is nil if the best
-// one that this machine has was: callers must report it, because the opened device may be a hundred times slower.
+// one that this machine has was: callers must report it, because the opened device may be a hundred times slower. A mistake in what was asked for
+// (OptionError) is an error and no reason for a slower device.
 func OpenBest(o Options) (dev Device, passed, err error) {
 	var absent error
 	for _, name := range byPriority() {
 		if dev, err = Open(name, o); err == nil {
 			return dev, passed, nil
+		}
+		if wrong, ok := errors.AsType[*OptionError](err); ok && !wrong.Unknown {
+			return nil, nil, err
 		}
 		if errors.Is(err, ErrAbsent) {
 			absent = errors.Join(absent, err)

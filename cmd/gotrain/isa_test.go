@@ -45,7 +45,8 @@ func TestUnknownISA(t *testing.T) {
 	}
 	at := strings.Index(err.Error(), "unknown instruction set")
 	words, hint, _ := strings.Cut(err.Error()[max(0, at):], "\n")
-	for _, args := range [][]string{{"run", "quickstart", "--set", "train.device=ref", "--ranks", "1"}, {"data", "stats", "resnet50"}} {
+	for _, args := range [][]string{{"run", "quickstart", "--set", "train.device=ref", "--ranks", "1"}, {"data", "stats", "resnet50"},
+		{"bench", "step", "resnet50", "--threads", "1"}, {"plan", "vit-tiny", "--classes", "10", "--samples", "100"}} {
 		if _, errs, code := cli(t, args...); code == 0 || at < 0 || !strings.Contains(errs, words) || !strings.Contains(errs, hint) {
 			t.Errorf("%v: code %d, %q, want %q", args, code, errs, err)
 		}

@@ -53,13 +53,13 @@ var _ npu.Device = (*Device)(nil)
 
 // Open opens an NPU.
 func Open(o npu.Options) (*Device, error) {
-	opts, err := parseOptions(o)
-	if err != nil {
-		return nil, fmt.Errorf("npu: open: %w", err)
-	}
 	if m := here(); !m.plausible() {
 		return nil, fmt.Errorf("npu: open: %w: neither /dev/davinci* nor CANN is there\n"+
 			"hint: in a container, pass the devices and the driver's folder to it; otherwise use train.device = \"cpu\"", npu.ErrAbsent)
+	}
+	opts, err := parseOptions(o)
+	if err != nil {
+		return nil, fmt.Errorf("npu: open: %w", err)
 	}
 	lib, err := cann.Open()
 	if err != nil {

@@ -33,6 +33,7 @@ func parseOptions(o npu.Options) (options, error) {
 	for _, k := range slices.Sorted(maps.Keys(o.Extra)) {
 		v := o.Extra[k]
 		var err error
+		unknown := false
 		switch flag := flags[k]; {
 		case flag != nil && (v == "true" || v == "false"):
 			*flag = v == "true"
@@ -50,10 +51,11 @@ func parseOptions(o npu.Options) (options, error) {
 			r.memory = n << 20
 		case k == "calibrate" || k == "f16": // asked for by trainers: the peak cannot be measured here, and f16 needs no request
 		default:
+			unknown = true
 			err = fmt.Errorf("unknown option %q\nhint: use one of %s", k, strings.Join(optionKeys, ", "))
 		}
 		if err != nil {
-			return options{}, &npu.OptionError{Err: err}
+			return options{}, &npu.OptionError{Err: err, Unknown: unknown}
 		}
 	}
 	r.fresh = !reuse

@@ -57,7 +57,7 @@ func Open(o npu.Options) (*Device, error) {
 	d.memory = here().total()
 	limit, err := kern.OneDNNLimit()
 	if err != nil {
-		return nil, fmt.Errorf("cpu: open: %w", err)
+		return nil, &npu.OptionError{Err: fmt.Errorf("cpu: open: %w", err)}
 	}
 	if o.Extra["onednn"] == "off" {
 		d.isa = "none"
@@ -112,7 +112,7 @@ func (d *Device) options(o npu.Options) error {
 	}
 	for k := range o.Extra {
 		if !slices.Contains([]string{"layout", "onednn", "calibrate"}, k) {
-			return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown option %q\nhint: use one of layout, onednn, calibrate", k)}
+			return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown option %q\nhint: use one of layout, onednn, calibrate", k), Unknown: true}
 		}
 	}
 	return nil

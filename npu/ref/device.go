@@ -41,7 +41,7 @@ func Open(o npu.Options) (npu.Device, error) {
 	}
 	for k := range o.Extra {
 		if !slices.Contains([]string{"memory", "f16", "calibrate"}, k) { // calibrate: the peak of this device interests nobody
-			return nil, &npu.OptionError{Err: fmt.Errorf("ref: open: unknown option %q\nhint: use one of memory, f16", k)}
+			return nil, &npu.OptionError{Err: fmt.Errorf("ref: open: unknown option %q\nhint: use one of memory, f16", k), Unknown: true}
 		}
 	}
 	memory, err := parseMemory(o.Extra["memory"])
