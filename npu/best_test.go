@@ -31,7 +31,9 @@ func TestOpenBest(t *testing.T) {
 	ok := func(name string) Opener { return func(Options) (Device, error) { return named{name: name}, nil } }
 	broken := func(Options) (Device, error) { return nil, errors.New("no library") }
 	wrong := func(unknown bool) Opener {
-		return func(Options) (Device, error) { return nil, &OptionError{Err: errors.New("no such value"), Unknown: unknown} }
+		return func(Options) (Device, error) {
+			return nil, &OptionError{Err: errors.New("no such value"), Unknown: unknown}
+		}
 	}
 	none := func(Options) (Device, error) { return nil, fmt.Errorf("no board: %w", ErrAbsent) }
 	for _, c := range []struct {

@@ -32,28 +32,37 @@ var convAlgorithms = []string{AutoConv, DirectConv, WinogradConv}
 // kernelChoice is how the network is computed where the device has a choice. Rank 0 decides, and all take it.
 type kernelChoice struct {
 	tune.Choices
-	Made bool   `json:"made"` // checkpoints keep it; false if the configuration says direct
-	Why  string `json:"why"`
+	Made     bool         `json:"made"` // checkpoints keep it; false if the configuration says direct
+	Why      string       `json:"why"`
+	Products npu.Products `json:"products,omitempty"` // of bf16, see products.go; "": there is no choice
 }
 
-// kept is what a checkpoint keeps: nothing where the algorithms are direct by the configuration.
+// kept is what a checkpoint keeps: nothing where the algorithms are direct by the configuration, and products had no choice.
 func (k kernelChoice) kept() *checkpoint.Kernels {
-	if !k.Made {
+	if !k.Made && k.Products == "" {
 		return nil
 	}
-	return &checkpoint.Kernels{Algorithms: k.Algorithms}
+	return &checkpoint.Kernels{Algorithms: k.Algorithms, Products: string(k.Products)}
 }
 
-// chooseKernels decides which algorithms the networks use: as the configuration says, as in the checkpoint that the run resumes from, so that it continues
-// bit by bit, or the fastest ones. It precedes compilation.
+// chooseKernels decides which algorithms the networks use, and how products of bf16 are computed: as the configuration says, as in the checkpoint that the
+// run resumes from, so that it continues bit by bit, or the fastest ones. It precedes compilation.
 func (t *Trainer) chooseKernels(ctx context.Context, graphs ...*plan.Graph) error {
-	if !slices.ContainsFunc(graphs, convolves) {
+	convolve := slices.ContainsFunc(graphs, convolves)
+	if !convolve && t.cfg.Compute != npu.BF16 {
 		return nil
 	}
 	var mine []byte
 	if t.comm.Rank() == 0 {
-		k, err := t.decideKernels(ctx, graphs)
+		products, err := t.decideProducts(ctx) // layouts, and so algorithms, depend on it
+		var k kernelChoice
 		if err == nil {
+			err = t.useProducts(products)
+		}
+		if err == nil && convolve {
+			k, err = t.decideKernels(ctx, graphs)
+		}
+		if k.Products = products; err == nil {
 			mine, err = json.Marshal(k)
 		}
 		if err != nil {
@@ -66,6 +75,9 @@ func (t *Trainer) chooseKernels(ctx context.Context, graphs ...*plan.Graph) erro
 	}
 	if err := json.Unmarshal(text, &t.conv); err != nil {
 		return fmt.Errorf("train: rank %d: the algorithms of rank 0: %w", t.comm.Rank(), err)
+	}
+	if err := t.useProducts(t.conv.Products); err != nil {
+		return err
 	}
 	if t.comm.Rank() == 0 && t.conv.Why != "" && !t.planning {
 		slog.Info("convolutions: " + t.conv.Why)
@@ -91,6 +103,9 @@ func (t *Trainer) decideKernels(ctx context.Context, graphs []*plan.Graph) (k ke
 	if !wanted {
 		if was, name, found, err = t.earlierKernels(ctx); err != nil {
 			return k, err
+		}
+		if was != nil && len(was.Algorithms) == 0 { // it has products alone
+			was = nil
 		}
 	}
 	var all []npu.Op

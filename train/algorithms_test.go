@@ -83,6 +83,29 @@ func init() {
 	}
 }
 
+// multiplier is the plain-Go device with a choice of products, which computes the same. Its first option decides what it finds faster.
+type multiplier struct {
+	npu.Device
+	products npu.Products
+	fixed    bool
+}
+
+func (m *multiplier) Products() (npu.Products, bool)   { return m.products, m.fixed }
+func (m *multiplier) UseProducts(p npu.Products) error { m.products = p; return nil }
+
+func init() {
+	for _, faster := range []npu.Products{npu.NativeProducts, npu.WideProducts, ""} {
+		npu.Register("multiplier-"+string(faster), -1, func(o npu.Options) (npu.Device, error) {
+			d, err := npu.Open("ref", npu.Options{Threads: o.Threads})
+			m := &multiplier{Device: d, products: faster}
+			if p := o.Extra["bf16"]; p != "" {
+				m.products, m.fixed = npu.Products(p), true
+			}
+			return m, err
+		})
+	}
+}
+
 func (twoWays) Algorithms(op npu.Op) []string {
 	if op.Kind == npu.Conv2D || op.Kind == npu.Conv2DBwdWeights {
 		return []string{npu.Direct, npu.Winograd4}

@@ -108,7 +108,7 @@ func widened(info npu.Info, compute npu.DType) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf(" (no %v instructions on this processor: kernels compute in %v)", compute, w)
+	return fmt.Sprintf(" (products in %v on this processor)", w)
 }
 
 // warnSlow reports the large ops of the run for which the device has no fast kernel.

@@ -70,6 +70,9 @@ func (t *Trainer) compareSettings(st checkpoint.State) error {
 	if len(changes) > 0 {
 		slog.Warn("resumed with changed settings: " + strings.Join(changes, "; "))
 	}
+	if was, is := formerProducts(st.Kernels), t.conv.Products; is != "" && was != is {
+		slog.Info(fmt.Sprintf("products of bf16 are %s, and were %s before: losses agree to rounding, not bit by bit", is, was))
+	}
 	if n := t.conv.others(st.Kernels); n > 0 {
 		slog.Info(fmt.Sprintf("%d convolutions are computed by another algorithm than before: losses agree to rounding, not bit by bit", n))
 	}

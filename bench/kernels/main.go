@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	fs.StringVar(&o.device, "device", "cpu", "family of the device")
 	fs.IntVar(&o.threads, "threads", 1, "compute threads")
 	fs.StringVar(&o.algorithm, "conv-algorithm", train.AutoConv, "algorithm of convolutions: auto (as a run has measured them to be fastest), direct or winograd")
+	fs.StringVar(&o.products, "products", "", "how products of bf16 are computed: the cpu device's option bf16 (auto, native or f32)")
 	steps := fs.Int("steps", 5, "steps measured")
 	byKind := fs.Bool("by-kind", false, "list the kinds of kernels of the fastest step")
 	if err := fs.Parse(args); err != nil {

@@ -26,7 +26,16 @@ type options struct {
 	dtype      npu.DType
 	device     string
 	threads    int
+	products   string // of bf16: the cpu device's option bf16
 	algorithm  string // of convolutions, a value of train.conv_algorithm
+}
+
+// extra are the options of the device.
+func (o options) extra() map[string]string {
+	if o.products == "" {
+		return nil
+	}
+	return map[string]string{"bf16": o.products}
 }
 
 // model is a compiled step with its optimizer.
@@ -58,7 +67,7 @@ func open(ctx context.Context, o options) (*model, error) {
 }
 
 func (m *model) compile(ctx context.Context, b *graph.Builder) (err error) {
-	if m.dev, err = npu.Open(m.o.device, npu.Options{Threads: m.o.threads}); err != nil {
+	if m.dev, err = npu.Open(m.o.device, npu.Options{Threads: m.o.threads, Extra: m.o.extra()}); err != nil {
 		return err
 	}
 	if m.stream, err = m.dev.NewStream("compute"); err != nil {

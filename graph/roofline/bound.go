@@ -33,9 +33,9 @@ func seconds(c Cost, l npu.Limits, ease float64) (bound float64, by Bound, least
 	return bound, by, max(compute, min(memory, least))
 }
 
-// arithmetic is the type whose peak counts: float32 where the device has none for the type.
+// arithmetic is the type whose peak counts: float32 where the device has none for the type, or a lower one, as products may be float32 then.
 func arithmetic(t npu.DType, l npu.Limits) npu.DType {
-	if l.Peak(t) > 0 {
+	if l.Peak(t) > l.Peak(npu.F32) {
 		return t
 	}
 	return npu.F32

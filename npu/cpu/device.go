@@ -34,6 +34,8 @@ type Device struct {
 	opened  time.Time
 	memory  int64
 	peak    map[npu.DType]float64
+	fixed   bool // the options say how products of bf16 are computed
+	decided atomic.Pointer[decision]
 	large   atomic.Int64 // buffers of huge pages so far, see colour
 
 	mu         sync.Mutex
@@ -61,6 +63,7 @@ func Open(o npu.Options) (*Device, error) {
 	}
 	if o.Extra["onednn"] == "off" {
 		d.isa = "none"
+		d.decided.Store(&decision{npu.WideProducts, "no bf16 instructions"})
 		return d, nil
 	}
 	if err := dnnl.Environment(d.threads, o.Share, limit); err != nil {
@@ -71,6 +74,9 @@ func Open(o npu.Options) (*Device, error) {
 		return nil, fmt.Errorf("cpu: open: %w", err)
 	}
 	d.lib, d.isa = lib, lib.ISA()
+	if err := d.decideProducts(o.Extra["bf16"]); err != nil {
+		return nil, err
+	}
 	if o.Extra["calibrate"] == "true" {
 		if d.peak, err = d.calibrate(o.Compute); err != nil {
 			d.Close()
@@ -111,8 +117,8 @@ func (d *Device) options(o npu.Options) error {
 		return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown layout %q\nhint: use one of auto, nhwc, nChw16c, nChw8c", l)}
 	}
 	for k := range o.Extra {
-		if !slices.Contains([]string{"layout", "onednn", "calibrate"}, k) {
-			return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown option %q\nhint: use one of layout, onednn, calibrate", k), Unknown: true}
+		if !slices.Contains([]string{"layout", "bf16", "onednn", "calibrate"}, k) {
+			return &npu.OptionError{Err: fmt.Errorf("cpu: open: unknown option %q\nhint: use one of layout, bf16, onednn, calibrate", k), Unknown: true}
 		}
 	}
 	return nil
@@ -120,25 +126,31 @@ func (d *Device) options(o npu.Options) error {
 
 // Info describes the device. Peak is known only after calibration. The trainer calls Info at every step, so it reads no files.
 func (d *Device) Info() npu.Info {
-	detail := "without oneDNN"
-	if d.lib != nil {
-		detail = fmt.Sprintf("oneDNN %s, %s", d.lib.Version(), d.isa)
-	}
-	plural := "s"
-	if d.threads == 1 {
-		plural = ""
-	}
-	info := npu.Info{Name: "cpu", Family: "cpu", Detail: fmt.Sprintf("%s, %d thread%s", detail, d.threads, plural), Threads: d.threads, Peak: d.peak,
-		Memory: d.memory}
-	if d.hasBF16() {
+	detail := d.library()
+	info := npu.Info{Name: "cpu", Family: "cpu", Detail: detail + d.says() + ", " + d.team(), Threads: d.threads, Memory: d.memory}
+	if d.nativeBF16() {
 		info.Compute = []npu.DType{npu.F32, npu.BF16}
 	} else {
 		info.Compute, info.Widened = []npu.DType{npu.BF16, npu.F32}, map[npu.DType]npu.DType{npu.BF16: npu.F32}
 	}
 	d.mu.Lock()
-	info.Slow = slices.Clone(d.slow)
+	info.Peak, info.Slow = d.peak, slices.Clone(d.slow)
 	d.mu.Unlock()
 	return info
+}
+
+func (d *Device) library() string {
+	if d.lib == nil {
+		return "without oneDNN"
+	}
+	return fmt.Sprintf("oneDNN %s, %s", d.lib.Version(), d.isa)
+}
+
+func (d *Device) team() string {
+	if d.threads == 1 {
+		return "1 thread"
+	}
+	return fmt.Sprintf("%d threads", d.threads)
 }
 
 func (d *Device) alive() error {

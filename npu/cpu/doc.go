@@ -22,8 +22,11 @@
 //
 // The kernels of package kern read bf16 and compute in float32 on every processor. The library multiplies bf16 only with AVX-512 BF16 or AMX: it has no
 // bf16 kernels for AVX2, and for plain AVX-512 some that emulate the instructions and take five times as long as float32. There, a bf16 op is executed as
-// the float32 op (widen.go): inputs are copied to float32 in the workspace, and outputs are rounded. This costs about 10 % of a ResNet50 step and 3 % of a
-// Llama step, and saves as much memory as elsewhere. Info.Widened reports it.
+// the float32 op (widen.go): inputs are copied to float32 in the workspace, and outputs are rounded. Convolutions are computed for a few pictures at a time,
+// whose copies stay in a cache (pieces.go). It saves as much memory as elsewhere. Info.Widened reports it.
+//
+// Some processors have slow bf16 instructions: Sapphire Rapids in a virtual machine that hides AMX multiplies bf16 at half the rate of float32. So Open
+// measures, once a process and in a millisecond, and products there are float32 too (products.go). AMX is preferred without a measurement.
 //
 // $GOTRAIN_MAX_ISA (base, avx2, avx512, avx512_bf16) limits the instruction sets of both kinds of kernels, to test and measure older processors. The library
 // reads its limit once per process.
@@ -40,6 +43,7 @@
 // Options.Threads, Share and CPUs are honoured. Options.Extra:
 //
 //   - layout: auto (default), nhwc, nChw16c or nChw8c: layout of activations, for measurements;
+//   - bf16: auto (default), native or f32: how products of bf16 tensors are computed, by measurement, by bf16 instructions, or in float32;
 //   - onednn: path of the library (default $GOTRAIN_ONEDNN, then the system's), or "off" to work without it, hundreds of times slower;
 //   - calibrate: "true" measures Info.Peak with a short matmul at Open.
 //

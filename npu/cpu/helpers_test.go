@@ -61,16 +61,30 @@ func open(t testing.TB, o npu.Options) *Device {
 	return d
 }
 
+// bf16Way is the option that has bf16 instructions make products, where the processor has some, fast ones or not.
+func bf16Way(t testing.TB) string {
+	t.Helper()
+	if open(t, npu.Options{Extra: map[string]string{"onednn": libraries(t)[0]}}).hasBF16() {
+		return string(npu.NativeProducts)
+	}
+	return "auto"
+}
+
 // eachDevice runs a test for every library, with both layout policies and with one and two threads. Blocks are as wide as the library's are for this process.
+// Products of bf16 are float32 in blocks, and bf16 instructions make them in nhwc where the processor has some.
 func eachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 	for _, lib := range libraries(t) {
-		blocked := NChw16c
-		if d := open(t, npu.Options{Extra: map[string]string{"onednn": lib}}); !strings.Contains(d.isa, "avx512") {
+		blocked, products := NChw16c, map[string]string{}
+		d := open(t, npu.Options{Extra: map[string]string{"onednn": lib}})
+		if !strings.Contains(d.isa, "avx512") {
 			blocked = NChw8c
+		}
+		if d.hasBF16() {
+			products["nhwc"], products[string(blocked)] = "native", "f32"
 		}
 		for threads, layout := range map[int]string{1: string(blocked), 2: "nhwc"} {
 			t.Run(fmt.Sprintf("%s/%s/%d", shortName(lib), layout, threads), func(t *testing.T) {
-				f(t, open(t, npu.Options{Threads: threads, Extra: map[string]string{"onednn": lib, "layout": layout}}))
+				f(t, open(t, npu.Options{Threads: threads, Extra: map[string]string{"onednn": lib, "layout": layout, "bf16": products[layout]}}))
 			})
 		}
 	}

@@ -5,13 +5,19 @@ package cpu
 import (
 	"strings"
 
+	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-// Identity is what the speed of kernels depends on: the processor, instruction sets in force, the library, the number of threads. It implements
+// Identity is what the speed of kernels depends on: the processor, instruction sets in force, the library, how products of bf16 are
+// computed, the number of threads. It implements
 // tune.Identified.
 func (d *Device) Identity() string {
-	return strings.Join([]string{here().processor(), d.Info().Detail, "kernels " + kern.ISA()}, ", ")
+	parts := []string{here().processor(), d.library(), d.team(), "kernels " + kern.ISA()}
+	if p, _ := d.Products(); p == npu.WideProducts {
+		parts = append(parts, "bf16 products in f32")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // processor names the model of the first processor: by its name, or on arm64 by the numbers of its maker and part.

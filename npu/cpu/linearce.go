@@ -43,7 +43,7 @@ type linearCE struct {
 func (d *Device) parseLinearCE(op npu.Op) (*linearCE, error) {
 	x, w := op.In[0], op.In[1]
 	c := &linearCE{d: d, kind: op.Kind, t: x.DType, n: x.Shape[0], v: w.Shape[0], dim: x.Shape[1], ignore: op.Attrs.Int("ignore_index", -100)}
-	if c.p = c.t; !d.hasBF16() {
+	if c.p = c.t; !d.nativeBF16() {
 		c.p = npu.F32
 	}
 	if (c.t != npu.F32 && c.t != npu.BF16) || w.DType != c.t || c.n == 0 || c.v == 0 || c.dim == 0 {

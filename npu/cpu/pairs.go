@@ -20,7 +20,7 @@ const maxPairs = 128
 
 // pairs returns the gradient, or errNotMine.
 func (d *Device) pairs(c conv) (*kern.Call, error) {
-	if d.lib == nil || !d.hasBF16() || c.kind != npu.Conv2DBwdWeights || c.groups != 1 || c.bias || d.convLayouts(c)[0] != [2]npu.Layout{NHWC, NHWC} {
+	if d.lib == nil || !d.nativeBF16() || c.kind != npu.Conv2DBwdWeights || c.groups != 1 || c.bias || d.convLayouts(c)[0] != [2]npu.Layout{NHWC, NHWC} {
 		return nil, errNotMine
 	}
 	k := c.w.Shape

@@ -33,7 +33,7 @@ func TestPairs(t *testing.T) {
 		exp := want(t, op, in)
 		var first []byte
 		for _, threads := range []int{1, 2, 3} {
-			d := open(t, npu.Options{Threads: threads, Extra: map[string]string{"onednn": libraries(t)[0], "layout": "nhwc"}})
+			d := open(t, npu.Options{Threads: threads, Extra: map[string]string{"onednn": libraries(t)[0], "layout": "nhwc", "bf16": bf16Way(t)}})
 			if !slices.Contains(d.Algorithms(op), npu.Pairs) {
 				t.Skip("this processor does not multiply bf16")
 			}
@@ -58,7 +58,7 @@ func TestPairs(t *testing.T) {
 func TestPairsOffered(t *testing.T) {
 	lib := libraries(t)[0]
 	has := func(layout string, s [5]int, dt npu.DType, i int) bool {
-		d := open(t, npu.Options{Threads: 1, Extra: map[string]string{"onednn": lib, "layout": layout}})
+		d := open(t, npu.Options{Threads: 1, Extra: map[string]string{"onednn": lib, "layout": layout, "bf16": bf16Way(t)}})
 		return slices.Contains(d.Algorithms(pairsCase(2, s).ops(dt)[i]), npu.Pairs)
 	}
 	can := open(t, npu.Options{Extra: map[string]string{"onednn": lib}}).hasBF16()

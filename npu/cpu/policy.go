@@ -32,7 +32,7 @@ import (
 //
 // bf16 without instructions for it is computed as f32 (widen.go), so its convolutions have the same layout. Less than AVX2, and arm64, were not measured: nhwc.
 func (d *Device) prefer(t npu.DType) npu.Layout {
-	if t == npu.BF16 && !d.hasBF16() {
+	if t == npu.BF16 && !d.nativeBF16() {
 		t = npu.F32
 	}
 	switch {

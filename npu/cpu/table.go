@@ -13,6 +13,12 @@ var dnnlMakers = map[string]maker{
 	npu.Softmax: softmaxMaker, npu.SoftmaxBwd: softmaxMaker, npu.LogSoftmax: softmaxMaker, npu.LogSoftmaxBwd: softmaxMaker,
 }
 
+// products are the kinds that consist of multiplications.
+var products = map[string]bool{
+	npu.Conv2D: true, npu.Conv2DBwdData: true, npu.Conv2DBwdWeights: true, npu.MatMul: true,
+	npu.LinearCrossEntropy: true, npu.LinearCrossEntropyBwd: true, npu.LinearCrossEntropyGrad: true,
+}
+
 // makers lists the ways to execute an op, best first. Package kern has only kernels that beat the library's. An op that names an algorithm has one way.
 func (d *Device) makers(op npu.Op) []maker {
 	if winogradForms[op.Attrs.Str(npu.AttrAlgorithm)].tile != 0 {

@@ -4,20 +4,13 @@ package cpu
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/npu/cpu/kern"
 )
 
-// If the processor lacks bf16 instructions, or the library has no bf16 code for an op, tensors stay bf16 in memory and the library computes in float32:
-// inputs are copied to float32, and outputs are rounded.
-
-// hasBF16 reports whether the processor multiplies bf16. Without the instructions the library has no bf16 kernels (AVX2), or emulates them at a fifth of
-// the speed of float32 (AVX-512).
-func (d *Device) hasBF16() bool {
-	return strings.Contains(d.isa, "bf16") || strings.Contains(d.isa, "amx") || strings.Contains(d.isa, "fp16")
-}
+// If the processor lacks bf16 instructions, or has slow ones (products.go), or the library has no bf16 code for an op, tensors stay bf16 in memory and the
+// library computes in float32: inputs are copied to float32, and outputs are rounded.
 
 // inBF16 reports whether an argument of the op is bf16.
 func inBF16(op npu.Op) bool {
@@ -49,9 +42,11 @@ func inF32(op npu.Op) npu.Op {
 	return op
 }
 
-// native is m for the types that the processor computes in.
+// native is m for the types that the processor computes in. Products of bf16 may be float32 all the same.
 func native(m maker) maker {
-	takes := func(d *Device, op npu.Op) bool { return d.hasBF16() || !inBF16(op) }
+	takes := func(d *Device, op npu.Op) bool {
+		return !inBF16(op) || d.nativeBF16() || d.hasBF16() && !products[op.Kind]
+	}
 	return maker{
 		choose: func(d *Device, op npu.Op) (npu.Op, error) {
 			if !takes(d, op) {

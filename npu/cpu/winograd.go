@@ -61,7 +61,7 @@ func (d *Device) winogradTypes(c conv, f winogradForm) bool {
 	case c.kind == npu.Conv2DBwdWeights && c.w.DType != npu.F32, c.kind != npu.Conv2DBwdWeights && c.w.DType != t:
 		return false
 	}
-	return t == npu.F32 && f != winogradForms[npu.Winograd4BF16] || t == npu.BF16 && (!f.narrow || d.hasBF16())
+	return t == npu.F32 && f != winogradForms[npu.Winograd4BF16] || t == npu.BF16 && (!f.narrow || d.nativeBF16())
 }
 
 // winogradForm is the size of tiles, and whether products have factors of the pictures' type even if that is bf16.

@@ -63,7 +63,7 @@ func winogradTolerance(op npu.Op) float64 {
 
 // winogradNames are the algorithms for a type.
 func winogradNames(d *Device, t npu.DType) []string {
-	if t == npu.BF16 && !d.hasBF16() {
+	if t == npu.BF16 && !d.nativeBF16() {
 		return []string{npu.Winograd4}
 	}
 	if t == npu.BF16 {
@@ -217,7 +217,7 @@ func TestWinogradISAs(t *testing.T) {
 	expected := map[string][][]byte{}
 	for _, form := range [][2]string{{"base", "auto"}, {"avx2", "auto"}, {"base", string(NChw8c)}, {"", string(NChw8c)}} {
 		t.Setenv(kern.EnvISA, form[0])
-		d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "layout": form[1]}})
+		d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "layout": form[1], "bf16": bf16Way(t)}})
 		g := newRig(t, d)
 		for i, c := range winogradCases(2) {
 			for _, dt := range winogradTypes {
@@ -236,7 +236,7 @@ func TestWinogradISAs(t *testing.T) {
 // not rounded: dy and x were. With float32 products the error is the same, with bf16 products three times that at most in small tiles and nine times in large
 // ones (2.4 and 7.2 on average over many).
 func TestWinogradResNet50(t *testing.T) {
-	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0]}})
+	d := open(t, npu.Options{Threads: 2, Extra: map[string]string{"onednn": libraries(t)[0], "bf16": bf16Way(t)}})
 	g := newRig(t, d)
 	for stage, hw := range []int{56, 28, 14, 7} {
 		ch := 64 << stage

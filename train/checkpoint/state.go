@@ -99,6 +99,7 @@ type Buckets struct {
 // Kernels is what was chosen by measurement and changes results by rounding. Its values are those of the device.
 type Kernels struct {
 	Algorithms map[string]string `json:"algorithms,omitempty"` // by convolution
+	Products   string            `json:"products,omitempty"`   // of bf16: native or f32; "" from a version that had no choice
 }
 
 func (s State) encode() ([]byte, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/gotrain/gotrain/graph/plan"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train"
+	"github.com/gotrain/gotrain/train/checkpoint"
 )
 
 // engine owns the device. One goroutine, run, computes; until it starts and after it ends, the goroutine that opens or closes the model.
@@ -71,6 +72,9 @@ func (s *stats) read() Stats {
 func newEngine(m *Model, w train.Weights, o *options) (*engine, error) {
 	e := &engine{place: m.path, build: m.build, all: m.all, progs: map[int]*program{}, sizes: sizes(o.batch)}
 	if err := e.openDevice(m.network.Compute, o); err != nil {
+		return e, err
+	}
+	if err := e.multiply(m.state.Kernels); err != nil {
 		return e, err
 	}
 	e.noFold, e.conv = o.noFold, newAlgorithms(o, m.state.Kernels)
@@ -160,6 +164,21 @@ func (e *engine) openDevice(trained string, o *options) (err error) {
 		}
 		slog.Warn("computing in f32, because the device lacks the type of the training", "reason", err)
 		e.compute = npu.F32
+	}
+	return nil
+}
+
+// multiply has products of bf16 computed as in the training that made the checkpoint, where the device can and its options do not say otherwise.
+func (e *engine) multiply(was *checkpoint.Kernels) error {
+	m, ok := e.dev.(npu.Multiplier)
+	if !ok || was == nil || was.Products == "" || e.compute != npu.BF16 {
+		return nil
+	}
+	if p, fixed := m.Products(); p == "" || fixed {
+		return nil
+	}
+	if err := m.UseProducts(npu.Products(was.Products)); err != nil {
+		return fmt.Errorf("predict: %w", err)
 	}
 	return nil
 }

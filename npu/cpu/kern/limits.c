@@ -86,6 +86,24 @@ double limit_best(int what, int isa, void *a, void *b, int64_t lines, int nthrea
 	return top;
 }
 
+static const limit_loop *loop_of(int what, int isa) {
+	for (const limit_loop *l = loops[isa]; l->what; l++)
+		if (l->what == what) return l;
+	return 0;
+}
+
+void limit_compare(int isa, int turns, double *f32, double *bf16) {
+	limit_job j = {0, 0, 8192, 1 - 0x1p-20f, 0x1p-20f};
+	const limit_loop *l[] = {loop_of(LIMIT_FMA, isa), loop_of(LIMIT_DOT, isa)};
+	double *best[] = {f32, bf16};
+	*f32 = *bf16 = 0;
+	for (int i = 0; i < 2 * turns; i++) {
+		if (!l[i % 2]) continue;
+		double took = pass(l[i % 2], &j, 1, 1), rate = (double)l[i % 2]->flop * (double)j.rounds / took;
+		if (took > 0 && rate > *best[i % 2]) *best[i % 2] = rate;
+	}
+}
+
 static void nothing(void *ctx, int64_t lo, int64_t hi) { (void)ctx, (void)lo, (void)hi; }
 
 double limit_region(int nthreads) {

@@ -67,6 +67,14 @@ func Arithmetic(t npu.DType, threads int, d time.Duration) (rate float64, isa st
 	return 0, isa
 }
 
+// Compare measures how many operations a second this thread does in registers in float32 and with products of bfloat16, in turn, and returns the best of
+// some turns of each; 0 for a type without instructions, or with those of AMX, which are no such loop. A turn of both takes about 0.1 ms.
+func Compare(turns int) (f32, bf16 float64) {
+	var a, b C.double
+	C.limit_compare(C.int(best()), C.int(turns), &a, &b)
+	return float64(a), float64(b)
+}
+
 // wide reports whether 512-bit multiply-adds may be used: also on processors that run this package's kernels for AVX2.
 func wide() bool {
 	l, limited := limited()

@@ -26,6 +26,10 @@ typedef struct {
 enum { LIMIT_WIDE = KERN_ISAS };
 double limit_best(int what, int isa, void *a, void *b, int64_t lines, int nthreads, double seconds);
 
+// limit_compare measures multiply-adds of float32 and of bfloat16 in turn, in registers of the calling thread, and keeps the best of `turns` turns of each:
+// operations a second, 0 without such a loop. A turn takes some 20 to 100 microseconds.
+void limit_compare(int isa, int turns, double *f32, double *bf16);
+
 // limit_region is the shortest time of a parallel region that does nothing, in seconds.
 double limit_region(int nthreads);
 
