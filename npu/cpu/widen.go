@@ -3,6 +3,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/gotrain/gotrain/npu"
@@ -85,6 +86,9 @@ func widened(m maker) maker {
 		build: func(d *Device, op npu.Op) (body, error) {
 			if !inBF16(op) {
 				return nil, errNotMine
+			}
+			if b, err := d.widenInPieces(op, m); !errors.Is(err, errNotMine) {
+				return b, err
 			}
 			b, err := m.build(d, inF32(op))
 			if err != nil {
