@@ -11,7 +11,7 @@ import (
 )
 
 // Version is part of the name of a file of results. Raise it when kernels that take part in contests have changed their speed.
-const Version = 3
+const Version = 4
 
 // Identified is a device that tells what its speed depends on: processor, instruction set, library, number of threads. Of other devices, Info does.
 type Identified interface {
