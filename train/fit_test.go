@@ -2,10 +2,13 @@ package train
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,6 +135,51 @@ func TestCountsOfBatchesAreNoSurplus(t *testing.T) {
 	}
 	if _, err := tr.Run(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Weights that cannot be read, or are not finite, are no failure of the training: the exit code says that starting again does not help, and the hint
+// where to look.
+func TestInitialWeightsAreUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	tr, err := New(append(small(t, dir, 1), WithSteps(1))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, "step-00000001", "model.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := 8 + int(binary.LittleEndian.Uint64(whole))
+	broken := slices.Clone(whole)
+	for i := header; i < len(broken); i += 4 {
+		binary.LittleEndian.PutUint32(broken[i:], math.Float32bits(float32(math.NaN())))
+	}
+	for name, c := range map[string]struct {
+		raw  []byte
+		code int
+		want string
+	}{
+		"missing":    {nil, launch.ExitNoInput, "no such file"},
+		"truncated":  {whole[:header/2], launch.ExitNoInput, "truncated"},
+		"not finite": {broken, launch.ExitNumerics, "the initial weights are not finite"},
+	} {
+		path := filepath.Join(t.TempDir(), "model.safetensors")
+		if c.raw != nil {
+			if err := os.WriteFile(path, c.raw, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tr, err := New(append(small(t, "", 1), noCheckpoints, func(c *Config) { c.InitFrom = path })...)
+		if err == nil {
+			_, err = tr.Run(context.Background())
+		}
+		if err == nil || launch.ExitCode(err) != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: exit code %d: %v", name, launch.ExitCode(err), err)
+		}
 	}
 }
 

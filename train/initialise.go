@@ -12,6 +12,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp"
 	"github.com/gotrain/gotrain/ddp/comm"
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/npu"
 )
@@ -210,7 +211,7 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 	}
 	set, err := open(path)
 	if err != nil {
-		return fmt.Errorf("train: initial weights: %w", err)
+		return launch.WithCode(launch.ExitNoInput, fmt.Errorf("train: initial weights: %w", err))
 	}
 	defer set.Close()
 	names, model := set.Names(), t.model()
@@ -238,7 +239,7 @@ func (t *Trainer) initFrom(ctx context.Context, path string) error {
 					copy(v, values)
 					return nil
 				}
-				return set.Read(x.name, v)
+				return launch.WithCode(launch.ExitNoInput, set.Read(x.name, v))
 			})
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gotrain/gotrain/ddp"
@@ -57,19 +58,22 @@ func (t *Trainer) vote(ctx context.Context, r *report, begin time.Time) (ddp.Ver
 func (t *Trainer) nonFinite(ctx context.Context, v ddp.Verdict, also string) error {
 	_ = t.stream.Sync(ctx) // the batches are still being read
 	place, samples := "", ""
+	hint := "lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples; checkpoints before this step are good"
 	mine := slices.Contains(v.NonFinite, t.comm.Rank())
 	if mine {
 		if t.cfg.Accumulate == 1 { // otherwise the inputs of the bad micro-batch are gone
 			if at, err := t.train.prog.FirstNonFinite(ctx, t.stream); err == nil && at != "" {
 				place = ", first in " + at
+				if t.step == 0 && strings.HasPrefix(at, "param ") {
+					hint = "the initial weights are not finite: use others (model.init_from in a recipe, InitFrom in Go)"
+				}
 			}
 		}
 		samples = "; samples of this rank:" + t.badSamples()
 	}
 	err := launch.WithCode(launch.ExitNumerics, fmt.Errorf(
 		"train: rank %d step %d: the loss is not finite on ranks %v%s, learning rate %g%s%s\n"+
-			"hint: lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples; checkpoints before this step are good",
-		t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), also, samples))
+			"hint: %s", t.comm.Rank(), t.step, v.NonFinite, place, t.lr(), also, samples, hint))
 	if !mine {
 		err = launch.WithBlame(err, v.NonFinite...)
 	}

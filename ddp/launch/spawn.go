@@ -1,12 +1,14 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 )
 
 // spawnAll starts the ranks of a part, on the calling thread.
@@ -24,10 +26,24 @@ func (l *Local) spawnAll() error {
 			p.CPUs = nil
 		}
 		if err := l.spawn(i, p); err != nil {
-			return WithCode(ExitUsage, fmt.Errorf("launch: start rank %d: %w", l.part.First.Rank+i, err))
+			code := ExitUsage // there is no such program
+			if exhausted(err) {
+				code = ExitUnavailable // and may be there later
+			}
+			return WithCode(code, fmt.Errorf("launch: start rank %d: %w", l.part.First.Rank+i, err))
 		}
 	}
 	return nil
+}
+
+// exhausted tells whether a start failed for want of something that others use up: files, processes, memory.
+func exhausted(err error) bool {
+	for _, no := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *Local) spawn(i int, p Placement) error {

@@ -1,8 +1,10 @@
-// Command perclass trains a small network on a folder of pictures and prints the accuracy of each class meanwhile: go run ./examples/perclass flowers.
+// Command perclass trains a small network on a folder of pictures and prints the accuracy of each class meanwhile: go run ./examples/perclass
+// PICTURES, or recipes/data/flowers, which comes with gotrain.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -51,10 +53,19 @@ func run(ctx context.Context, w io.Writer, root string, epochs float64) (res tra
 	return t.Run(ctx)
 }
 
+func perclass(args []string, w io.Writer, epochs float64) error {
+	if len(args) != 1 {
+		return errors.New("usage: perclass PICTURES, with PICTURES/train/CLASS/*.jpg and PICTURES/val/CLASS/*.jpg")
+	}
+	res, err := run(context.Background(), w, args[0], epochs)
+	if err == nil {
+		fmt.Fprintf(w, "of %.0f held-out pictures: %.2f\n", res.Eval["items"], res.Values["accuracy"].Values)
+	}
+	return err
+}
+
 func main() {
-	res, err := run(context.Background(), os.Stdout, os.Args[1], 10)
-	if err != nil {
+	if err := perclass(os.Args[1:], os.Stdout, 10); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("of %.0f held-out pictures: %.2f\n", res.Eval["items"], res.Values["accuracy"].Values)
 }

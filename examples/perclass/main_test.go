@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -35,5 +36,14 @@ func TestPerClass(t *testing.T) {
 	}
 	if m.Sum() != res.Eval["items"] || len(m.Shape) != 2 {
 		t.Errorf("%v, %v", res.Eval, m)
+	}
+}
+
+// Without a folder, or with one that is not there, it says what it needs.
+func TestPerClassUsage(t *testing.T) {
+	for want, args := range map[string][]string{"usage: perclass PICTURES": nil, "usage: perclass": {"a", "b"}, "no such file": {t.TempDir()}} {
+		if err := perclass(args, io.Discard, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	_ "github.com/gotrain/gotrain/graph/models/resnet" // the networks and devices to include in the binary
+	_ "github.com/gotrain/gotrain/graph/models/vit"
 	_ "github.com/gotrain/gotrain/npu/cpu"
 	"github.com/gotrain/gotrain/train/predict"
 )
@@ -46,14 +47,31 @@ func handler(m *predict.Model, patience time.Duration) http.Handler {
 	})
 }
 
-func main() {
-	m, err := predict.Open(os.Args[1], predict.WithMaxPixels(20e6))
+// serve answers until ctx ends, and then what was asked before.
+func serve(ctx context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: serve CHECKPOINT ADDRESS, for example serve runs/quickstart :8080")
+	}
+	m, err := predict.Open(args[0], predict.WithMaxPixels(20e6))
 	if err != nil {
+		return err
+	}
+	defer m.Close()
+	s := &http.Server{Addr: args[1], Handler: handler(m, 5*time.Second), ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- s.ListenAndServe() }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return s.Shutdown(context.Background())
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // services and containers send SIGTERM
+	context.AfterFunc(ctx, stop)                                                           // a second one ends it at once
+	if err := serve(ctx, os.Args[1:]); err != nil {
 		log.Fatal(err)
 	}
-	s := &http.Server{Addr: os.Args[2], Handler: handler(m, 5*time.Second), ReadHeaderTimeout: 5 * time.Second}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // services and containers send SIGTERM
-	go func() { log.Print(s.ListenAndServe()); stop() }()
-	<-ctx.Done()
-	log.Print(s.Shutdown(context.Background()), m.Close()) // what was asked is answered first
 }

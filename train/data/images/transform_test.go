@@ -222,6 +222,31 @@ func TestPadCrop(t *testing.T) {
 	}
 }
 
+// A border that is wider than the picture leaves windows beside it. They are black.
+func TestPadCropBesideThePicture(t *testing.T) {
+	r := data.NewRand(3)
+	src := &Picture{W: 1, H: 2, C: 1, Pix: []byte{255, 255}}
+	var can canvas
+	empty := 0
+	for range 300 {
+		got := []float32{7, 7, 7, 7}
+		can.render(src, 1, PadCrop{Width: 2, Height: 2, Pad: 5}.View(r, 1, 2), 2, 2, identity(1), got)
+		sum := float32(0)
+		for _, g := range got {
+			sum += g
+		}
+		if sum != 0 && sum != 255 && sum != 510 {
+			t.Fatalf("a picture of two white pixels becomes %v", got)
+		}
+		if sum == 0 {
+			empty++
+		}
+	}
+	if empty == 0 || empty == 300 {
+		t.Errorf("%d of 300 windows are beside the picture", empty)
+	}
+}
+
 func TestReduceKeepsTwiceTheOutput(t *testing.T) {
 	for _, c := range []struct{ w, out, limit, want int }{{895, 224, 8, 1}, {896, 224, 8, 2}, {1792, 224, 8, 4}, {9999, 224, 8, 8}, {9999, 224, 1, 1},
 		{1, 1, 8, 1}} {

@@ -1,0 +1,49 @@
+package assemble
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/gotrain/gotrain/recipes"
+)
+
+// RecipeFile is the name of the resolved recipe in the output folder, and besideRecipe the one that it has where a recipe of the user's has that name.
+const (
+	RecipeFile   = "recipe.toml"
+	besideRecipe = "recipe.resolved.toml"
+)
+
+// ours begins the resolved recipe. Earlier versions wrote no such line, but the same keys in the same order.
+const ours = "# Written by gotrain: the recipe of this folder with every default filled in. The next run here replaces it.\n"
+
+var earlier = regexp.MustCompile(`\A\[run\]\nname = .*\nseed = .*\noutput_dir = .*\n`)
+
+// writeRecipe writes the resolved recipe next to the results. A file of that name that gotrain has not written is somebody's work, such as the recipe that
+// is run in its own folder: it stays, and the resolved recipe gets another name.
+func writeRecipe(r *recipes.Recipe) error {
+	dir, name := r.Run.OutputDir, RecipeFile
+	switch raw, err := os.ReadFile(filepath.Join(dir, RecipeFile)); {
+	case err == nil && ofOthers(raw):
+		name = besideRecipe
+		slog.Warn("the output folder has a recipe that gotrain did not write; it is kept, and the one with every default filled in goes beside it",
+			"kept", filepath.Join(dir, RecipeFile), "written", filepath.Join(dir, name))
+	case err != nil && !os.IsNotExist(err):
+		return err
+	}
+	stored := *r
+	if stored.Checkpoint.Dir == filepath.Join(dir, "checkpoints") { // or the stored recipe, run with another output folder, would go on in these checkpoints
+		stored.Checkpoint.Dir = "auto"
+	}
+	return os.WriteFile(filepath.Join(dir, name), []byte(ours+stored.String()), 0o644)
+}
+
+// ofOthers tells whether a recipe has anything that writing it again could lose.
+func ofOthers(raw []byte) bool {
+	if len(bytes.TrimSpace(raw)) == 0 || bytes.HasPrefix(raw, []byte(ours)) {
+		return false
+	}
+	return !earlier.Match(raw) || bytes.HasPrefix(raw, []byte("#")) || bytes.Contains(raw, []byte("\n#"))
+}
