@@ -9,6 +9,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/npu"
 	"github.com/gotrain/gotrain/train/data"
 )
@@ -53,7 +54,9 @@ func (t *Trainer) Outputs() int {
 // logitsOut is the name of a program's output.
 const logitsOut = "logits"
 
-var errNoLogits = errors.New("train: the model has no outputs by sample\nhint: a network that classifies sets train.Outputs.Logits; a language model has none")
+// errNoLogits is a wrong question, so a supervisor does not repeat it.
+var errNoLogits = launch.WithCode(launch.ExitUsage, errors.New("train: the model has no outputs by sample\n"+
+	"hint: a network that classifies sets train.Outputs.Logits; a language model has none"))
 
 // sampler collects the samples of an evaluation.
 type sampler struct {

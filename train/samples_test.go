@@ -10,6 +10,7 @@ import (
 
 	"github.com/gotrain/gotrain/ddp/comm"
 	"github.com/gotrain/gotrain/ddp/comm/shm"
+	"github.com/gotrain/gotrain/ddp/launch"
 	"github.com/gotrain/gotrain/graph"
 	"github.com/gotrain/gotrain/optim"
 )
@@ -93,8 +94,8 @@ func TestEvaluateSamplesWithoutLogits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := tr.EvaluateSamples(context.Background(), 1); err == nil || !strings.Contains(err.Error(), "Outputs.Logits") {
-		t.Error(err)
+	if _, _, err := tr.EvaluateSamples(context.Background(), 1); launch.ExitCode(err) != launch.ExitUsage || !strings.Contains(err.Error(), "Outputs.Logits") {
+		t.Error(err, launch.ExitCode(err))
 	}
 }
 

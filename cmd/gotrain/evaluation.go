@@ -59,6 +59,9 @@ func (f *evalFlags) check(first bool) error {
 		if st, err := os.Stat(filepath.Dir(to)); err != nil || !st.IsDir() {
 			return launch.WithCode(launch.ExitStorage, fmt.Errorf("%s cannot be written: there is no folder %s", to, filepath.Dir(to)))
 		}
+		if err := writable(to); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -193,6 +196,16 @@ func (e *evaluation) writeCSV(out io.Writer) error {
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// writable tells whether writeWhole can begin.
+func writable(path string) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return launch.WithCode(launch.ExitStorage, fmt.Errorf("%s cannot be written: %w", path, err))
+	}
+	tmp.Close()
+	return os.Remove(tmp.Name())
 }
 
 // writeWhole writes a file that appears when it is complete.

@@ -136,6 +136,7 @@ func TestEvalFlags(t *testing.T) {
 		{"--predictions p.parquet", 64, "ends with .csv or .jsonl"},
 		{"--worst -1", 64, "--worst -1"},
 		{"--confusion /nowhere/m.csv", 74, "there is no folder /nowhere"},
+		{"--predictions /proc/p.csv", 74, "/proc/p.csv cannot be written"},
 	} {
 		if _, errs, code := cli(t, append([]string{"eval", "x"}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit code %d, %s", c.args, code, errs)

@@ -67,7 +67,7 @@ func EvalConfig(ctx context.Context, r *recipes.Recipe, rank Rank, from Trained)
 	plain := *r // weights of classes are for training, and balanced ones come from its samples
 	plain.Model.ClassWeights, plain.Model.ClassWeighting = nil, "none"
 	c, err := config(&plain, rank, held, held)
-	c.RecipeText, c.Settings = r.String(), r.Settings()
+	c.RecipeText, c.Settings = portable(r), r.Settings()
 	c.InitFrom, c.InitPartial = from.Path, false
 	c.Monitor = train.Monitor{} // which acts on a training only
 	return c, err
@@ -112,7 +112,7 @@ func config(r *recipes.Recipe, rank Rank, trainSet, evalSet data.Source) (train.
 		Workers:  r.Data.Workers, Tail: tail, NoShuffle: !r.Data.Shuffle,
 		EvalEvery: every(r.Eval.EveryEpochs, r.Eval.EverySteps),
 		KeepLast:  r.Checkpoint.KeepLast, InitFrom: r.Model.InitFrom, InitPartial: r.Model.InitPartial, InitIgnore: strings.Fields(r.Model.InitIgnore),
-		RecipeText: r.String(), Settings: r.Settings(),
+		RecipeText: portable(r), Settings: r.Settings(),
 		Recognise: models.Recognise, Recompute: r.Train.Recompute == "layer", ConvAlgorithm: r.Train.ConvAlgorithm,
 		MemoryLimit: int64(r.Train.MemoryLimitMB * (1 << 20)), CheckEvery: r.Train.CheckEvery, Trace: r.Log.Trace, PeakFLOPS: r.Log.PeakTFLOPS * 1e12,
 	}

@@ -33,11 +33,17 @@ func writeRecipe(r *recipes.Recipe) error {
 	case err != nil && !os.IsNotExist(err):
 		return err
 	}
+	return os.WriteFile(filepath.Join(dir, name), []byte(ours+portable(r)), 0o644)
+}
+
+// portable is the recipe with every default filled in, except the folder of the checkpoints: a stored recipe that is run with another output folder must
+// not go on in the checkpoints of the run that it comes from.
+func portable(r *recipes.Recipe) string {
 	stored := *r
-	if stored.Checkpoint.Dir == filepath.Join(dir, "checkpoints") { // or the stored recipe, run with another output folder, would go on in these checkpoints
+	if stored.Checkpoint.Dir == filepath.Join(r.Run.OutputDir, "checkpoints") {
 		stored.Checkpoint.Dir = "auto"
 	}
-	return os.WriteFile(filepath.Join(dir, name), []byte(ours+stored.String()), 0o644)
+	return stored.String()
 }
 
 // ofOthers tells whether a recipe has anything that writing it again could lose.
