@@ -2,12 +2,15 @@ package assemble
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 
 	"github.com/gotrain/gotrain/recipes"
+	"github.com/gotrain/gotrain/train/foreign"
 )
 
 // RecipeFile is the name of the resolved recipe in the output folder, and besideRecipe the one that it has where a recipe of the user's has that name.
@@ -25,13 +28,11 @@ var earlier = regexp.MustCompile(`\A\[run\]\nname = .*\nseed = .*\noutput_dir = 
 // is run in its own folder: it stays, and the resolved recipe gets another name.
 func writeRecipe(r *recipes.Recipe) error {
 	dir, name := r.Run.OutputDir, RecipeFile
-	switch raw, err := os.ReadFile(filepath.Join(dir, RecipeFile)); {
-	case err == nil && ofOthers(raw):
+	raw, err := foreign.ReadFile(filepath.Join(dir, RecipeFile), 1<<20)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && ofOthers(raw) { // what cannot be read is not gotrain's either
 		name = besideRecipe
 		slog.Warn("the output folder has a recipe that gotrain did not write; it is kept, and the one with every default filled in goes beside it",
 			"kept", filepath.Join(dir, RecipeFile), "written", filepath.Join(dir, name))
-	case err != nil && !os.IsNotExist(err):
-		return err
 	}
 	return os.WriteFile(filepath.Join(dir, name), []byte(ours+portable(r)), 0o644)
 }
