@@ -127,8 +127,11 @@ func (t *Trainer) evalResult(ctx context.Context, mine *held) (map[string]float6
 		if mine.bad != nil {
 			samples = fmt.Sprintf("; first seen in the batch of samples %v", mine.bad)
 		}
-		err := fmt.Errorf("%s: the loss or a metric on %s is not finite on ranks %v%s\n"+
-			"hint: lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples", place, t.cfg.Eval.Name(), v.NonFinite, samples)
+		hint := "lower the learning rate, lengthen the warm-up, limit the gradient norm, or look at the samples"
+		if t.evaluating {
+			place, hint = fmt.Sprintf("train: rank %d: evaluation", t.comm.Rank()), "evaluate an earlier checkpoint, or look at the samples"
+		}
+		err := fmt.Errorf("%s: the loss or a metric on %s is not finite on ranks %v%s\nhint: %s", place, t.cfg.Eval.Name(), v.NonFinite, samples, hint)
 		if mine.bad == nil {
 			err = launch.WithBlame(err, v.NonFinite...)
 		}

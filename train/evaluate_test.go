@@ -184,7 +184,7 @@ func TestNonFiniteEvaluation(t *testing.T) {
 		}
 		ck.Close()
 		_, errs = evaluateOn(t, ranks, WithEval(poisoned{noise(t, 32), 13}, 0), func(c *Config) { c.InitFrom = filepath.Join(dir, "step-00000004") })
-		if launch.ExitCode(errs[0]) != launch.ExitNumerics {
+		if launch.ExitCode(errs[0]) != launch.ExitNumerics || !strings.Contains(errs[0].Error(), "hint: evaluate an earlier checkpoint") {
 			t.Errorf("evaluated alone: exit code %d: %v", launch.ExitCode(errs[0]), errs[0])
 		}
 	}

@@ -162,6 +162,10 @@ func openSets(ctx context.Context, root string, places []string) (sets []survey.
 			}
 			src = list
 		default:
+			if st, failed := os.Stat(filepath.Join(root, at)); failed == nil && !st.IsDir() {
+				return nil, fmt.Errorf("%s is neither a folder nor a file that ends with .csv or .tar\n"+
+					"hint: shards are plain tar files: gunzip one that ends with .tar.gz or .tgz; a recipe ends with .toml", filepath.Join(root, at))
+			}
 			src, err = images.NewFolder(filepath.Join(root, at), o)
 		}
 		if err != nil {

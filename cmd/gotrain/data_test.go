@@ -74,14 +74,17 @@ func TestDataCheckAndStats(t *testing.T) {
 	if out, errs, code = cli(t, "data", "check", "quickstart"); code != 0 || !strings.Contains(out, "2,000 samples") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
-	loose := filepath.Join(t.TempDir(), "birds.csv")
-	if err := os.WriteFile(loose, []byte("path,label\n"), 0o644); err != nil {
-		t.Fatal(err)
+	loose, packed := filepath.Join(t.TempDir(), "birds.csv"), filepath.Join(t.TempDir(), "birds.tar.gz")
+	for _, name := range []string{loose, packed} {
+		if err := os.WriteFile(name, []byte("path,label\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for want, args := range map[string][]string{
 		"has no class folders":             {"data", "check", filepath.Join(dir, "train", "a")},
 		"is none":                          {"data", "check", dir, "--set", "data.root=x"},
 		"shards":                           {"data", "stats", filepath.Join(dir, "x-{0..3}.tar")},
+		"gunzip one":                       {"data", "check", packed},
 		"nor is there a file or folder":    {"data", "stats", "flowerz"},
 		"or name a file: gotrain data sta": {"data", "stats", filepath.Dir(loose)},
 		"hint: --set data.kind=imagefolde": {"data", "check", "resnet50", "--set", "data.kind=synthetic"},

@@ -164,3 +164,16 @@ func TestISAName(t *testing.T) {
 		}
 	}
 }
+
+// A library that is installed but does not fit is not called missing.
+func TestAbsent(t *testing.T) {
+	for reasons, want := range map[string]string{
+		"libdnnl.so.3: cannot open shared object file: Cannot allocate memory": "ulimit -v",
+		"/x/libdnnl.so.3: failed to map segment from shared object":            "ulimit -v",
+		"libdnnl.so.3: cannot open shared object file: No such file":           "apt-get install",
+	} {
+		if got := absent(reasons); !strings.Contains(got, want) || !strings.Contains(got, reasons) {
+			t.Errorf("%q: %s", reasons, got)
+		}
+	}
+}

@@ -84,11 +84,16 @@ func Open(path string) (*Lib, error) {
 		}
 		all = append(all, err.Error())
 	}
-	return nil, fmt.Errorf(
-		"dnnl: oneDNN is not installed (%s)\nhint: apt-get install libdnnl2 (Debian, Ubuntu), or pip install onednn-cpu-gomp and set %s to its libdnnl.so.3",
-		strings.Join(all, "; "),
-		EnvPath,
-	)
+	return nil, errors.New(absent(strings.Join(all, "; ")))
+}
+
+// absent explains why no library could be loaded. One that is there may lack room in the address space.
+func absent(reasons string) string {
+	if strings.Contains(reasons, "Cannot allocate memory") || strings.Contains(reasons, "failed to map segment") {
+		return fmt.Sprintf("dnnl: there is no memory to load oneDNN (%s)\nhint: raise the limit of this process (ulimit -v) or of its container", reasons)
+	}
+	return fmt.Sprintf("dnnl: oneDNN is not installed (%s)\n"+
+		"hint: apt-get install libdnnl2 (Debian, Ubuntu), or pip install onednn-cpu-gomp and set %s to its libdnnl.so.3", reasons, EnvPath)
 }
 
 func load(path string) (*Lib, error) {
