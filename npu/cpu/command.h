@@ -8,10 +8,12 @@ typedef int (*gt_fn)(void *self, void *stream);
 typedef struct { gt_fn fn; void *self; } gt_command;
 typedef struct { int64_t begin, dur; } gt_time; // nanoseconds, CLOCK_MONOTONIC
 
-// A team of threads for long runs of commands that have the function fn: use(self) before, use(NULL) after.
+// A team of threads for long runs of commands that have the function fn: use(self) before, use(NULL) after. join runs the first of n such commands as one, and
+// returns how many that were, 0 if it runs none.
 typedef struct {
 	gt_fn fn;
 	void (*use)(void *self);
+	int (*join)(const void *commands, int n);
 	void *self;
 } gt_team;
 

@@ -118,6 +118,7 @@ func (s *stream) gather() {
 	s.inTeam = (*C.gt_team)(C.calloc(1, C.sizeof_gt_team))
 	s.inTeam.fn, s.inTeam.self = C.gt_fn(s.team.Exec()), s.team.Self()
 	*(*unsafe.Pointer)(unsafe.Pointer(&s.inTeam.use)) = s.team.Use()
+	*(*unsafe.Pointer)(unsafe.Pointer(&s.inTeam.join)) = s.team.Join()
 }
 
 // adopt registers s with the device, as its compute stream if it has none yet.

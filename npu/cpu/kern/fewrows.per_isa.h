@@ -60,14 +60,26 @@ INLINE void ISA(sum4)(float *t, const V *s) {
 #undef LDB
 #undef DOT
 
+// Groups lo…hi-1 of all products that run as one, counted through.
+static void ISA(few_all)(void *ctx, int64_t lo, int64_t hi) {
+	for (kern_cmd *c = ctx; c && hi > 0; c = c->next) {
+		int64_t n = few_count(c), end = hi < n ? hi : n;
+		if (lo < end) PICK(few_groups)(c, lo, end);
+		lo = lo > n ? lo - n : 0, hi -= n;
+	}
+}
+
 // fewrows: a, b, bias or null, y.
 static int ISA(fewrows)(kern_cmd *c, int nthreads) {
-	if (c->dt == KERN_BF16 && sizeof(AT) == 4) {
-		const uint16_t *a = c->p[0];
-		float *wide = c->ws;
-		for (int64_t i = 0; i < c->n[0] * c->n[1]; i++) wide[i] = ISA(ld1_bf16)(a + i);
+	int64_t groups = 0;
+	for (kern_cmd *e = c; e; e = e->next) {
+		groups += few_count(e);
+		if (e->dt != KERN_BF16 || sizeof(AT) != 4) continue;
+		const uint16_t *a = e->p[0];
+		float *wide = e->ws;
+		for (int64_t i = 0; i < e->n[0] * e->n[1]; i++) wide[i] = ISA(ld1_bf16)(a + i);
 	}
-	kern_for(nthreads, (c->n[2] + FEW_GROUP - 1) / FEW_GROUP, FEW_GROUP * c->n[1], PICK(few_groups), c);
+	kern_for(nthreads, groups, FEW_GROUP * c->n[1], ISA(few_all), c);
 	return 0;
 }
 #undef AT

@@ -30,6 +30,7 @@ struct kern_cmd {
 	void *ws;           // workspace
 	int64_t *v;         // arrays of sizes, behind the struct
 	void *stream;       // what kern_exec got
+	kern_cmd *next;     // the next of those that run as one, see kern_join; null: it runs alone
 	char err[KERN_ERR]; // why fn returned non-zero
 };
 
@@ -41,6 +42,14 @@ int kern_exec(void *self, void *stream);
 
 // kern_exec_others is the same, for kernels that run commands of others. Those may open parallel regions of their own, so a team (team.h) does not run them.
 int kern_exec_others(void *self, void *stream);
+
+// kern_join runs the first of n commands with the function kern_exec as one, and returns how many that were; 0: the first one cannot run with others. Those are
+// products of one left factor, such as q, k and v of a token: one loop has more parts for a team than each of several, and one end. Numbers are the same.
+typedef struct {
+	int (*fn)(void *self, void *stream);
+	void *self;
+} kern_command;
+int kern_join(const void *commands, int n); // an array of kern_command
 
 // kern_find is the kernel of that name for the instruction set, or null.
 kern_fn kern_find(const char *name, int isa);

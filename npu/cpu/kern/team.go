@@ -5,6 +5,7 @@ package kern
 // #include "team.h"
 //
 // static void *exec_address(void) { return (void *)kern_exec; }
+// static void *join_address(void) { return (void *)kern_join; }
 // static void *use_address(void) { return (void *)kern_team_use; }
 import "C"
 
@@ -32,6 +33,10 @@ func (t *Team) Self() unsafe.Pointer { return unsafe.Pointer(t.c) }
 
 // Exec is the function of commands (see Cmd.Command) that a team may run: of all but those that run commands of others.
 func (t *Team) Exec() unsafe.Pointer { return C.exec_address() }
+
+// Join is the address of a C function, int join(const void *commands, int n): it runs the first of n commands with the function Exec as one where it can, and
+// returns how many that were. A team gains by it, as its threads wait for one another once.
+func (t *Team) Join() unsafe.Pointer { return C.join_address() }
 
 // Close ends the threads. No thread may use the team any more.
 func (t *Team) Close() {
