@@ -65,7 +65,7 @@ func TestEvaluationWithoutClassWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Settings["model.class_weighting"] != `"balanced"` || c.RecipeText != r.String() {
+	if c.Settings["model.class_weighting"] != `"balanced"` || c.RecipeText != portable(r) {
 		t.Errorf("the configuration has lost the weights: %v", c.Settings["model.class_weighting"])
 	}
 }
